@@ -46,28 +46,24 @@ class _Call:
     deficits: tuple[float | None, float | None] = (None, None)
     batched: bool = False
 
-    def in_batch(self, _: int) -> _Call:
+    def in_batch(self, size: int) -> _Call:
         self.batched = True
         return self
 
     @property
     def width(self) -> int:
-        """The number of results with a gradient, which come first."""
         return self.question.semiring.components
 
     def on(self, operands: Sequence[Any]) -> _Call:
-        """Return the call on operands with entries."""
         if self.roots is None:
             return replace(self, roots=np.arange(_side(operands[0])))
         roots = np.array(self.roots, np.int64)
         return replace(self, roots=roots, question=self.question._replace(options=self.question.options._replace(sources=roots)))
 
     def function(self) -> Any:
-        """Return the subclass of `torch.autograd.Function` that computes."""
         return _closure()
 
     def results(self, operands: Sequence[Any]) -> Results:
-        """Return the form of all results, by the shapes and dtypes of the operands alone."""
         n, torch = _side(operands[0]), sys.modules["torch"]
         shape = *operands[0].shape[:-2], n if self.roots is None else len(self.roots), n
         kinds = result_dtypes([x.dtype for x in operands], self.question.semiring)

@@ -9,7 +9,7 @@ import functools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
 __all__ = [
-    "Options", "Results", "applied", "computed", "device_in", "multiply_with_gradient",
+    "Call", "Options", "Results", "applied", "computed", "device_in", "multiply_with_gradient",
     "not_propagated", "operands_with_gradient", "product_of_tensors", "result_dtypes", "stand_in", "tensors_of",
 ]  # fmt: skip
 
@@ -34,6 +34,31 @@ Options = tuple[bool, str, int | None, bool]
 
 Results = list[tuple[Shape, Any] | None]
 """Shape and dtype of each result of an `autograd.Function`; None for an absent result."""
+
+
+class Call(Protocol):
+    """A call without its operands: one `autograd.Function` computes it, or one operator of `torch.library`."""
+
+    @property
+    def width(self) -> int:
+        """The number of results with a gradient, which come first."""
+        raise NotImplementedError
+
+    def on(self, operands: Sequence[Any]) -> Call:
+        """Return the call on operands with entries."""
+        raise NotImplementedError
+
+    def in_batch(self, size: int) -> Call:
+        """Return the call on so many stacks of ``vmap``; a number that its forward pass finds belongs to this call too."""
+        raise NotImplementedError
+
+    def function(self) -> Any:
+        """Return the subclass of `torch.autograd.Function` that computes."""
+        raise NotImplementedError
+
+    def results(self, operands: Sequence[Any]) -> Results:
+        """Return the form of all results, by the shapes and dtypes of the operands alone."""
+        raise NotImplementedError
 
 
 @dataclass
@@ -49,26 +74,21 @@ class _Call:
     deficit: float | None = None
     batched: bool = False
 
-    def in_batch(self, _: int) -> _Call:
-        """Mark a product of the stacks of ``vmap``."""
+    def in_batch(self, size: int) -> _Call:
         self.batched = True
         return self
 
     @property
     def width(self) -> int:
-        """The number of results with a gradient, which come first."""
         return self.semiring.components
 
     def on(self, operands: Sequence[Any]) -> _Call:
-        """Return the call on operands with entries."""
         return self
 
     def function(self) -> Any:
-        """Return the subclass of `torch.autograd.Function` that computes."""
         return _product()
 
     def results(self, operands: Sequence[Any]) -> Results:
-        """Return the form of all results, by the shapes and dtypes of the operands alone."""
         width, torch = self.width, sys.modules["torch"]
         shape = *operands[0].shape[:-1], operands[width].shape[-1]
         kinds = result_dtypes([x.dtype for x in operands[:width]], self.semiring)
@@ -96,7 +116,7 @@ def product_of_tensors(left: list[Any], right: list[Any], semiring: Semiring, op
     return [x if x is None or x.shape == shape else x.reshape(shape) for x in found]
 
 
-def applied(call: Any, operands: Sequence[Any]) -> Any:
+def applied(call: Call, operands: Sequence[Any]) -> Any:
     """Apply the `autograd.Function` of a call, or the operator that stands for it while PyTorch compiles."""
     if is_staged():
         if not {"Grad", "Jvp"}.isdisjoint(transformations()):

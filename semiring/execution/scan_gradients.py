@@ -71,11 +71,9 @@ class _Call:
         return broadcast(matrices[:-2], (weights or ())[:-1], (*initial[:-1], 1), (*lengths, steps))
 
     def function(self) -> Any:
-        """Return the subclass of `torch.autograd.Function` that computes."""
         return _scan()
 
     def results(self, operands: Any) -> Results:
-        """Return the form of all results, by the shapes and dtypes of the operands alone."""
         *batch, steps = self._lead(operands)
         (kind,), states, whole = result_dtypes([operands[0].dtype], self.semiring), operands[0].shape[-1], (*batch, steps + 1)
         number = sys.modules["torch"].int32
