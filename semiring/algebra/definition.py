@@ -171,10 +171,9 @@ class Semiring(AlgebraicStructure):
         >>> Semiring.numbered[MAX_MIN.number()]
         <semiring max-min: 0 = -inf, 1 = inf>
         """
-        found = next((i for i, other in enumerate(Semiring.numbered) if other is self), None)
-        if found is None:
-            Semiring.numbered.append(self)
-        return len(Semiring.numbered) - 1 if found is None else found
+        if not any(other is self for other in Semiring.numbered):
+            Semiring.numbered.append(self)  # maybe twice, by two threads: the first one counts
+        return next(i for i, other in enumerate(Semiring.numbered) if other is self)
 
     def require_selective(self) -> None:
         """Refuse a ⊕ that is not selective, because no single k wins.
