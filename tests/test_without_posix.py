@@ -7,13 +7,13 @@ from pathlib import Path
 
 MODULES = "fcntl grp pty pwd resource syslog termios tty"
 OF_OS = """
-    O_ACCMODE O_ASYNC O_CLOEXEC O_DIRECT O_DIRECTORY O_DSYNC O_LARGEFILE O_NDELAY O_NOATIME O_NOCTTY O_NOFOLLOW O_NONBLOCK O_PATH O_RSYNC O_SYNC
-    chown chroot confstr ctermid eventfd fchdir fchmod fchown fdatasync fork forkpty fpathconf fstatvfs getegid geteuid getgid getgrouplist
-    getgroups getloadavg getpgid getpgrp getpriority getresgid getresuid getsid getuid initgroups killpg lchown lockf major makedev
-    memfd_create minor mkfifo mknod nice openpty pathconf pipe2 posix_fadvise posix_fallocate posix_spawn posix_spawnp pread preadv pwrite
-    pwritev readv register_at_fork sched_getaffinity sched_getparam sched_getscheduler sched_setaffinity sched_yield sendfile setegid
-    seteuid setgid setpgid setpriority setregid setreuid setsid setuid splice statvfs sync sysconf sysconf_names tcgetpgrp tcsetpgrp
-    ttyname uname wait wait3 wait4 waitid writev
+    O_ACCMODE O_ASYNC O_CLOEXEC O_DIRECT O_DIRECTORY O_DSYNC O_LARGEFILE O_NDELAY O_NOATIME O_NOCTTY O_NOFOLLOW O_NONBLOCK O_PATH
+    O_RSYNC O_SYNC chown chroot confstr ctermid eventfd fchdir fchmod fchown fdatasync fork forkpty fpathconf fstatvfs getegid geteuid
+    getgid getgrouplist getgroups getloadavg getpgid getpgrp getpriority getresgid getresuid getsid getuid initgroups killpg lchown
+    lockf major makedev memfd_create minor mkfifo mknod nice openpty pathconf pipe2 posix_fadvise posix_fallocate posix_spawn
+    posix_spawnp pread preadv pwrite pwritev readv register_at_fork sched_getaffinity sched_getparam sched_getscheduler
+    sched_setaffinity sched_yield sendfile setegid seteuid setgid setpgid setpriority setregid setreuid setsid setuid splice statvfs
+    sync sysconf sysconf_names tcgetpgrp tcsetpgrp ttyname uname wait wait3 wait4 waitid writev
 """
 PROGRAM = """
 import ctypes, os, subprocess, sys  # Python's own modules take the form of the system at their import
