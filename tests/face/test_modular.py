@@ -240,7 +240,7 @@ def test_stacks_overlaps_closures_and_refusals_on_a_gpu() -> None:
             for _ in range(2):
                 with pytest.raises(sr.DomainError):
                     sr.matmul(x, x, modulo)
-    for n in (40, 300, 1500):
-        a = residues(65521, n, n, seed=5)
+    for n, p, dtype in ((40, 65521, "int64"), (300, 65521, "int64"), (1500, 65521, "int64"), (40, 2**31 - 1, "uint64")):
+        a = residues(p, n, n, seed=5).astype(dtype)
         for _ in range(2):
-            np.testing.assert_array_equal(sr.closure(cupy.asarray(a), sr.modular(65521)).get(), sr.closure(a, sr.modular(65521)))
+            np.testing.assert_array_equal(sr.closure(cupy.asarray(a), sr.modular(p)).get(), sr.closure(a, sr.modular(p)))

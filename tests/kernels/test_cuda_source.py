@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, LOG, MAX_MIN, MAX_TIMES, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.catalogue import (
+    BITSET,
+    BOOLEAN,
+    DISTANCE_COUNT,
+    DISTANCE_HOPS,
+    LOG,
+    MAX_MIN,
+    MAX_TIMES,
+    MIN_PLUS,
+    PLUS_TIMES,
+    modular,
+)
 from semiring.algebra.definition import Semiring
 from semiring.algebra.derivatives import derivatives
 from semiring.algebra.expression import const, node, var
@@ -122,6 +133,14 @@ def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, ar
             record_property(f"{name}: registers", registers)
             allowed = ALLOWED if name.startswith("product") else 80
             assert spilled <= allowed, f"{name} {variant} keeps {spilled} bytes in memory instead of registers"
+
+
+def test_long_inverses_compile_outside_of_the_loop() -> None:
+    """Inverses modulo p are chains of unsigned remainders: NVRTC took more than 5 minutes for one within the loop over pivots."""
+    r = represent(modular(2**31 - 19), (np.dtype(np.uint64),))
+    text = kernel_source(r, None, "eliminate")
+    assert "__noinline__ Element star" in text
+    compile_and_report(text, 90)
 
 
 @pytest.mark.exhaustive

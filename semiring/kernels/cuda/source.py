@@ -44,6 +44,8 @@ class _Value:
     constant: Any = None
 
 
+_INLINED = 16  # statements of a*; within the loop over pivots, NVRTC analyses a chain of remainders, as an inverse modulo p is, for minutes
+
 _CONDITION = np.dtype(bool, metadata={"condition": True})  # a distinct object, to tell conditions from components that are truth values
 
 
@@ -216,11 +218,17 @@ def _constant(name: str, values: Sequence[Any], dtypes: Sequence[np.dtype[Any]])
     return _method(f"Element {name}()", f"return {{{numbers}}};")
 
 
-def _operation(name: str, parameters: str, roots: Sequence[Expr], r: Representation) -> str:
+def _operation(name: str, parameters: str, roots: Sequence[Expr], r: Representation, most: int | None = None) -> str:
     left, right = ([f"{d}({operand}.c{c})" for c, d in enumerate(r.dtypes)] for operand in "ab")
     lines, results = function(roots, left, right, r.dtypes, r.infinities)
+    return _computed(f"Element {name}({parameters})", lines, f"{{{', '.join(results)}}}", most)
+
+
+def _computed(signature: str, lines: Sequence[str], result: str, most: int | None = None) -> str:
+    """Return a function, which is inlined unless it has more than `most` statements."""
+    kind = "__forceinline__" if most is None or len(lines) <= most else "__noinline__"
     body = "".join(f"    {line}\n" for line in lines)
-    return f"  static __device__ __forceinline__ Element {name}({parameters}) {{\n{body}    return {{{', '.join(results)}}};\n  }}"
+    return f"  static __device__ {kind} {signature} {{\n{body}    return {result};\n  }}"
 
 
 def _epilogue(r: Representation) -> str:
@@ -234,13 +242,15 @@ def _epilogue(r: Representation) -> str:
 def _star(r: Representation) -> str:
     """Return a*, and the test for divergence; without a definition, a* is 1 for harmless pivots."""
     if r.star is None:
-        diverges, star = "    return !harmless(a);\n", _method("Element star(Element a)", "return one();")
+        diverges, star = (
+            _method(f"{f}(Element a)", f"return {x};") for f, x in (("bool diverges", "!harmless(a)"), ("Element star", "one()"))
+        )
     else:
         operand = [f"{d}(a.c{c})" for c, d in enumerate(r.dtypes)]
         lines, (undefined,) = function([r.star_undefined], operand, [], r.dtypes, r.infinities, condition=True)
-        diverges = "".join(f"    {line}\n" for line in lines) + f"    return {undefined};\n"
-        star = _operation("star", "Element a", r.star, r)
-    return f"  static __device__ __forceinline__ bool diverges(Element a) {{\n{diverges}  }}\n{star}"
+        diverges = _computed("bool diverges(Element a)", lines, undefined, _INLINED)
+        star = _operation("star", "Element a", r.star, r, _INLINED)
+    return f"{diverges}\n{star}"
 
 
 # Sums of terms.
