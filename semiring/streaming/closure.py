@@ -77,7 +77,7 @@ def visit(
         shares = [workers.submit(share, device) for device in range(len(pipelines))]
         try:
             while shares:
-                shares.pop(0).result()  # an error that this frame could reach would keep files mapped until garbage is collected
+                shares.pop(0).result()  # an error and a frame with its future would keep each other
         except BaseException:
             stopped.set()
             shares.clear()
@@ -195,20 +195,20 @@ def run_workers(
             share.ranks.tell_of_failure()
         workers.shutdown()
         working.clear()
-    error, dependencies.error = dependencies.error, Stopped()  # pipelines may still be writing, and fail
+    failure, dependencies.error = dependencies.error, Stopped()  # pipelines may still be writing, and fail
     try:
-        if error is not None and not isinstance(error, DivergentPivot):
-            error.add_note(journal.describe())
+        if failure is not None and not isinstance(failure, DivergentPivot):
+            failure.add_note(journal.describe())
         if share is not None:
             try:
-                share.ranks.settle(error)
+                share.ranks.settle(failure)
             except BaseException:
                 share.panels.finish()
                 raise
-        elif error is not None:
-            raise error
+        elif failure is not None:
+            raise failure
     finally:
-        del error  # else the error and this frame keep each other, and the files mapped
+        del failure  # else the error and this frame keep each other, and the files mapped
     journal.complete(count)
 
 

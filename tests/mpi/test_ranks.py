@@ -1,4 +1,4 @@
-"""Closures by 1 to 3 processes with MPI, or 4 that are killed: the same bits as by one, whatever they pass, and what one of them raises is raised on all."""
+"""Closures by 1 to 4 processes with MPI: the same bits as by one, whatever they pass, and what one of them raises is raised on all."""
 
 from __future__ import annotations
 
