@@ -29,7 +29,7 @@ from semiring.kernels.tensors import on_tensors
 
 __all__ = [
     "ENTRIES", "IN_DOUBLE", "IN_SINGLE", "Adjoint", "ForwardPass", "Jacobian", "Tensors", "adjoint_of", "deficit", "of_exponentials",
-    "pulled", "sums_at",
+    "pulled", "reads_operands", "sums_at",
 ]  # fmt: skip
 
 Tensors = Sequence[Any]
@@ -83,6 +83,12 @@ def adjoint_of(semiring: Semiring, *, split: bool = False) -> Adjoint:
     if kind == "recorded":
         return functools.partial(_of_recomputed, semiring)
     return functools.partial(_of_sums if kind == "sums" else _of_selected, jacobian)
+
+
+def reads_operands(adjoint: Adjoint) -> bool:
+    """Return True if an adjoint reads the entries of the operands, and not only their shapes."""
+    form = adjoint if isinstance(adjoint, functools.partial) else functools.partial(adjoint)
+    return form.func not in (_of_selected, _of_sums) or uses_operands(form.args[0])
 
 
 def pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, right: Tensors) -> Any:

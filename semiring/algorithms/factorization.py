@@ -7,6 +7,7 @@ reweighed graph are the wanted elements times the potentials of both ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +18,12 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.distribution import Distribution, distribution
 from semiring.algorithms.divergence import Diagnosis
 from semiring.algorithms.elimination import Elimination
-from semiring.algorithms.rows_of_edges import grow_trees
+from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.schedules import eliminates
+from semiring.algorithms.search import searches_for
 from semiring.algorithms.sums import Sums, diverged, is_inverse, nonnegative_sums, pivoted
 from semiring.algorithms.symbolic import Symbolic
+from semiring.algorithms.tight_edges import ends_along_tight_edges
 from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import host, is_gpu, on_device, to_gpu
 from semiring.arrays.pieces import slices
@@ -244,31 +247,25 @@ class Factorization:
         return self._multiplied(back, self.elimination.solve(self._multiplied(p, b)))
 
     def origins(self, b: Values, x: Values) -> tuple[Array, Values]:
-        """Return the vertex j at the end of a best path of each x_i, −1 for none, and the weight of the path; ⊕ must be selective.
+        """Return the vertex j at the end of a best path of each x_i, −1 for none, and the weight of the path; ⊕ must be selective."""
+        offers, rows = (tuple(np.ascontiguousarray(v.T) for v in values) for values in (b, x))
+        ends, walks = np.empty(rows[0].shape, np.int32), tuple(map(np.empty_like, rows))
+        find = partial(ends_along_tight_edges, self.semiring, threads=self.elimination.kernels.threads)
+        for i in np.flatnonzero(~find(self.edges, offers, rows, ends, walks)).tolist():  # rounding hides tight edges
+            part = slice(i, i + 1)
+            given, row, walk = (tuple(v[part] for v in values) for values in (offers, rows, walks))
+            find(self._tree_edges(tuple(v[0] for v in given)), given, row, ends[part], walk)
+        return ends.T, tuple(w.T for w in walks)
 
-        Edges of weight b_j lead from each vertex j to a further vertex, so that each column of x has a tree of best paths to this vertex.
-        """
-        edges, n, every = self.edges, self.edges.n, np.arange(self.edges.n)
-        one = self.semiring.identities(edges.dtypes)[1]
-        tails, heads = np.concatenate([edges.tails, every]), np.concatenate([edges.heads, np.full(n, n)])
-        order = np.argsort(tails, kind="stable")
-        found, weights = np.empty(b[0].shape, np.int64), tuple(np.empty_like(v) for v in x)
-        for column in range(b[0].shape[1]):
-            joined = tuple(np.concatenate([w, v[:, column]])[order] for w, v in zip(edges.weights, b, strict=True))
-            graph = CSR.of(tails[order], heads[order], joined, n + 1, edges.zero)
-            row = tuple(np.append(v[:, column], o).astype(v.dtype)[None] for v, o in zip(x, one, strict=True))
-            tree = grow_trees(self.semiring, graph, np.array([n]), row, backward=True, threads=self.elimination.kernels.threads)[0, :n]
-            inner = np.flatnonzero((tree >= 0) & (tree < n))
-            above, walk = every.copy(), tuple(np.full(n, o, d) for o, d in zip(one, edges.dtypes, strict=True))
-            above[inner] = tree[inner]
-            for v, w in zip(walk, edges.weights, strict=True):
-                v[inner] = w[self.located(inner, above[inner])]
-            while (above[above] != above).any():  # twice the distance in the tree each time
-                walk, above = self._multiplied(walk, tuple(v[above] for v in walk)), above[above]
-            found[:, column] = np.where(tree < 0, -1, above)
-            for v, w in zip(weights, walk, strict=True):
-                v[:, column] = w
-        return found, weights
+    def _tree_edges(self, offers: Values) -> CSR:
+        """Search best paths to a further vertex, to which an edge of weight b_j leads from each j; return only the edges of their tree."""
+        edges, n, back = self.edges, self.edges.n, self.edges.transposed()
+        weights = tuple(map(np.append, back.weights, offers))
+        graph = CSR(n + 1, np.append(back.starts, len(back.heads) + n), np.append(back.heads, np.arange(n)), weights, edges.zero)
+        tree, searches = np.full((1, n + 1), -1, np.int32), searches_for(self.semiring, edges.dtypes, "cpu")
+        rows_of_edges(self.semiring, graph.transposed(), np.array([n]), backward=True, tree=tree, searches=searches)
+        kept = tree[0, edges.tails] == edges.heads
+        return CSR.of(edges.tails[kept], edges.heads[kept], tuple(w[kept] for w in edges.weights), n, edges.zero)
 
     def _eliminate(self, weights: Values, changed: Array | None) -> None:
         """Eliminate the graph with new weights; `changed` numbers the changed edges, None for all."""

@@ -4,6 +4,8 @@ In a row d from a source, d_v is the best offer d_u ⊗ a_uv over the edges to v
 In several rows at a time, each vertex takes the tail of its first tight edge (`semiring.kernels.cpu.tight_edges`). Edges of weight 0, for
 example, may close a circle; `grow_tree` then grows the tree of a row from its source along tight edges, breadth-first. Rounding can hide
 a tight edge; a row whose search then misses a vertex stays without a tree.
+
+In a solution x of x = A ⊗ x ⊕ b, b_j is an offer too, and best paths end at the vertices j whose best offer is b_j.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.csr import CSR
 from semiring.arrays.conversion import Array, Values
 from semiring.arrays.threads import run, thread_count
 from semiring.kernels import machine
 from semiring.kernels.cpu.loops import Elements, Ints, Rows, ShortInts, ShortRows, loop
 from semiring.kernels.select import element_operations, tight_trees
 
-__all__ = ["trees_along_tight_edges"]
+__all__ = ["ends_along_tight_edges", "trees_along_tight_edges"]
 
 Graph = tuple[Array, Array, Values]
 
@@ -35,12 +38,16 @@ class ShortEdges(NamedTuple):
 @loop
 def grow_tree(
     n: int, edges: ShortEdges, back: ShortEdges, root: int, i: int, rows: Rows, trees: ShortRows, queue: ShortInts, best: Elements,
-    *, semiring: Any, backward: bool,
+    offers: Rows, walks: Rows, *, semiring: Any, backward: bool, solution: bool,
 ) -> bool:  # fmt: skip
-    """Grow the tree of row i from its root; return True if it reaches all vertices of the row. `back` is the reversed graph."""
-    row, tree, reached = rows[i], trees[i], 1
+    """Grow the tree of row i from its root; return True if it reaches all vertices of the row. `back` is the reversed graph.
+
+    A `solution` has no root, but own offers of vertices, at which trees begin. `trees` then names the begin, and `walks` the path's weight.
+    """
+    row, tree, reached, taken = rows[i], trees[i], 0, 0
     for v in range(n):
-        offer = semiring.zero
+        own = offers[i, v] if solution else semiring.zero
+        offer = own
         for e in range(back.starts[v], back.starts[v + 1]):
             walk = row[back.heads[e]]
             new = semiring.mul(back.weights[e], walk) if backward else semiring.mul(walk, back.weights[e])
@@ -48,10 +55,15 @@ def grow_tree(
                 offer = new
         best[v] = offer
         tree[v] = -1
-        if v != root and semiring.better(row[v], semiring.zero):
+        if solution:
+            walks[i, v] = semiring.one
+        if v == root or semiring.better(row[v], semiring.zero):
             reached += 1
-    queue[0] = root
-    place, taken = 0, 1
+        if v == root or (semiring.improves(own, semiring.zero) and not semiring.better(offer, own)):
+            tree[v] = v if solution else -1
+            queue[taken] = v
+            taken += 1
+    place = 0
     while place < taken:
         u = queue[place]
         walk = row[u]
@@ -60,11 +72,41 @@ def grow_tree(
             if tree[v] < 0 and v != root:
                 along = semiring.mul(edges.weights[e], walk) if backward else semiring.mul(walk, edges.weights[e])
                 if not semiring.better(best[v], along) and semiring.improves(along, semiring.zero):
-                    tree[v] = u
+                    tree[v] = tree[u] if solution else u
+                    if solution:
+                        walks[i, v] = semiring.mul(edges.weights[e], walks[i, u])
                     queue[taken] = v
                     taken += 1
         place += 1
     return taken == reached
+
+
+def ends_along_tight_edges(
+    semiring: Semiring, edges: CSR, offers: Values, rows: Values, ends: Array, walks: Values, threads: int | None
+) -> Array:
+    """Find the ends of best paths and the weights of these paths, for columns of b and x as rows; return a mask of the complete rows.
+
+    `ends` receives vertices, −1 for none.
+    """
+    (count, n), m, dtypes = ends.shape, len(edges.heads), tuple([v.dtype for v in rows])
+    complete, operations = np.zeros(count, bool), element_operations(semiring, dtypes)
+    there, reverse = (_short((g.starts, g.heads, g.weights)) for g in (edges.transposed(), edges))
+
+    def grow(i: int, _: int) -> None:
+        queue, best = np.empty(n, np.int32), tuple([np.empty(n, d) for d in dtypes])
+        complete[i] = grow_tree.bind(
+            n, there, reverse, -1, i, rows, ends, queue, best, offers, walks, semiring=operations, backward=True, solution=True
+        )(40 * (n + m))
+
+    run(grow, range(count), thread_count(threads) if count * (n + m) >= machine.SEARCH_SERIAL else 1)
+    return complete
+
+
+def _short(graph: Graph) -> ShortEdges:
+    starts, heads, weights = graph
+    return ShortEdges(
+        np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(heads, np.int32), tuple(map(np.ascontiguousarray, weights))
+    )
 
 
 def trees_along_tight_edges(
@@ -77,17 +119,15 @@ def trees_along_tight_edges(
     """
     count, n, m, dtypes = len(roots), len(graph[0]) - 1, len(graph[1]), tuple([v.dtype for v in values])
     several = tight_trees(semiring, dtypes)
-    there, reverse = (
-        ShortEdges(np.ascontiguousarray(g[0], np.int64), np.ascontiguousarray(g[1], np.int32), tuple(map(np.ascontiguousarray, g[2])))
-        for g in (graph, back)
-    )
+    there, reverse = map(_short, (graph, back))
     padded = np.append(roots, np.repeat(roots[-1:], several.lanes)).astype(np.int32)
     grown = np.zeros(count + several.lanes, np.uint8)
     grow_several = several.bind((reverse.starts, reverse.heads, reverse.weights), padded, values, trees, grown, backward=backward)
     queue, best = np.empty(0, np.int32), tuple([np.empty(0, d) for d in dtypes])
     grow_one = grow_tree.bind(
-        n, there, reverse, 0, 0, values, trees, queue, best, semiring=element_operations(semiring, dtypes), backward=backward
-    )
+        n, there, reverse, 0, 0, values, trees, queue, best, values, values,
+        semiring=element_operations(semiring, dtypes), backward=backward, solution=False,
+    )  # fmt: skip
 
     def grow(first: int, _: int) -> None:
         last = min(first + several.lanes, count)

@@ -7,11 +7,14 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
+from semiring.arrays.followed import is_staged, is_transformed, requires_gradient
 from semiring.common.errors import GraphError, SemiringError
 
-__all__ = ["differentiable", "gradient_required", "in_front", "transformations", "transposed"]
+__all__ = ["adjoint_if_needed", "differentiable", "gradient_required", "in_front", "transformations", "transposed"]
+
+R = TypeVar("R")
 
 
 @contextmanager
@@ -21,6 +24,20 @@ def gradient_required() -> Iterator[None]:
         yield
     except SemiringError as error:
         raise GraphError(f"a tensor requires a gradient, but {error}; pass .detach()") from None
+
+
+def adjoint_if_needed(find: Callable[[], R], operands: Sequence[Any]) -> R | None:
+    """Return the adjoint that a function finds; None for tensors that are only compiled, or transformed, such as by `vmap`."""
+    needed, parts = any(map(requires_gradient, operands)), [v for x in operands for v in (x if isinstance(x, tuple | list) else (x,))]
+    if not needed and is_staged() and not any(is_transformed(x) for x in parts if hasattr(x, "new_full")):
+        return None
+    try:
+        with gradient_required():
+            return find()
+    except GraphError:
+        if needed:
+            raise
+        return None
 
 
 @functools.cache

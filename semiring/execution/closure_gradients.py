@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring
 from semiring.algorithms.closure_adjoints import ClosureAdjoint, ClosurePass, closure_adjoint_of, deficits
-from semiring.arrays.autograd import differentiable, gradient_required, transposed
+from semiring.arrays.autograd import adjoint_if_needed, differentiable, gradient_required, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes
 from semiring.arrays.followed import is_recorded, requires_gradient
-from semiring.execution.gradients import Results, adjoint_if_needed, applied, computed, not_propagated, result_dtypes, tensors_of
+from semiring.execution.gradients import Results, applied, computed, not_propagated, result_dtypes, tensors_of
 from semiring.execution.operands import flattened
 from semiring.execution.product import multiply
 from semiring.execution.question import Question
@@ -34,18 +33,15 @@ _REFUSED = "paths", "limit", "k", "weight", "node_weight", "dtype", "overwrite",
 """Options that propagate no gradient, or that change how a dense tensor is read."""
 
 
-_NO_ADJOINT = ClosureAdjoint(lambda *_: [], weights=False, values=False)
-
-
 @dataclass
 class _Call:
     """One closure: the question to the forward pass, the vertices of the rows, and the deficits that the forward pass finds.
 
-    `roots` are a list, or None for all vertices; `on` makes an array.
+    Without an adjoint, no gradient is wanted. `roots` are a list, or None for all vertices; `on` makes an array.
     """
 
     question: Question
-    adjoint: ClosureAdjoint = field(repr=False)
+    adjoint: ClosureAdjoint | None = field(repr=False)
     roots: Any
     deficits: tuple[float | None, float | None] = (None, None)
     batched: bool = False
@@ -75,7 +71,7 @@ class _Call:
         n, torch = _side(operands[0]), sys.modules["torch"]
         shape = *operands[0].shape[:-2], n if self.roots is None else len(self.roots), n
         kinds = result_dtypes([x.dtype for x in operands], self.question.semiring)
-        return [*((shape, kind) for kind in kinds), (shape, torch.int32) if self.adjoint.trees else None]
+        return [*((shape, kind) for kind in kinds), (shape, torch.int32) if self.question.options.paths else None]
 
     def roots_on(self, tensor: Any) -> Any:
         """Return the roots on the device of a tensor, made anew: a tensor of one level of `torch.func` has no meaning at others."""
@@ -89,7 +85,7 @@ def close_with_gradient(graph: Any, question: Question) -> Any:
         value = question.paths if name == "paths" else getattr(options, name)
         if value is not None and value is not False:
             raise not_propagated(f"{name}= does", f"leave out {name}, or pass .detach()")
-    adjoint = adjoint_if_needed(functools.partial(_adjoint_for, semiring), (graph,)) or _NO_ADJOINT
+    adjoint = adjoint_if_needed(functools.partial(closure_adjoint_of, semiring), (graph,))
     torch: Any = sys.modules["torch"]
     device = next(x.device for x in flattened((graph,)) if is_recorded(x))
     parts = [x.to(computed(x.dtype)) for x in tensors_of(graph, semiring, "the graph", device, needed=requires_gradient(graph))]
@@ -97,10 +93,11 @@ def close_with_gradient(graph: Any, question: Question) -> Any:
     given = {-2: (options.sources, "sources"), -1: (options.targets, "targets")}
     some = {axis: chosen(names, n, None, what) for axis, (names, what) in given.items() if names is not None}
     places, roots = {axis: vertices.numbers for axis, vertices in some.items()}, None
-    if adjoint.trees and -2 in some:  # only the trees of these sources
+    trees = adjoint is not None and adjoint.trees
+    if trees and -2 in some:  # only the trees of these sources
         unique, places[-2] = np.unique(places[-2], return_inverse=True)
         roots = unique.tolist()
-    own = options._replace(paths=adjoint.trees, sources=None, targets=None, nonedge=None if options.nonedge is None else semiring.zero)
+    own = options._replace(paths=trees, sources=None, targets=None, nonedge=None if options.nonedge is None else semiring.zero)
     found = applied(_Call(question._replace(options=own), adjoint, roots), parts)[: len(parts)]
     for axis, vertices in some.items():
         found = [v.index_select(axis, torch.tensor(places[axis], device=v.device)) for v in found]
@@ -111,12 +108,6 @@ def close_with_gradient(graph: Any, question: Question) -> Any:
 
 def _side(x: Any) -> int:
     return x.shape[-1] if x.ndim else 0  # the forward pass refuses arrays without axes
-
-
-def _adjoint_for(semiring: Semiring) -> ClosureAdjoint:
-    """Return the adjoint of closures over a semiring, or refuse the semiring."""
-    with gradient_required():
-        return closure_adjoint_of(semiring)
 
 
 def _without_nonedges(parts: list[Any], question: Question) -> list[Any]:
@@ -136,9 +127,9 @@ def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
     semiring, parts = call.question.semiring, [x.detach() for x in operands]
     with in_stream_of(parts):
         found = solve(tuple(parts) if len(parts) > 1 else parts[0], call.question)
-        values, trees = (found.values, found.predecessors()) if call.adjoint.trees else (found, None)
+        values, trees = (found.values, found.predecessors()) if call.question.options.paths else (found, None)
         values = values if len(parts) > 1 else (values,)
-        if semiring.program.exponential is not None and call.adjoint is not _NO_ADJOINT:
+        if semiring.program.exponential is not None and call.adjoint is not None:
             call.deficits = deficits(semiring.program.exponential, *parts, *values, reflexive=call.question.reflexive)
         if trees is not None and not call.question.reflexive and trees.numel():
             trees = with_cycles(sys.modules["torch"], call.question, call.roots_on(trees), parts, values, trees)
@@ -164,7 +155,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
     ctx.call, *parts = inputs
     *values, trees = output
     adjoint, ctx.shape = ctx.call.adjoint, parts[0].shape
-    kept = [x if adjoint.weights else None for x in parts], [v if adjoint.values else None for v in values]
+    kept = [x if adjoint and adjoint.weights else None for x in parts], [v if adjoint and adjoint.values else None for v in values]
     ctx.save_for_backward(*kept[0], *kept[1], trees)
     ctx.save_for_forward(*kept[0], *kept[1], trees)
     ctx.like = values[0].shape
@@ -188,7 +179,9 @@ def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     width = len(tangents)
     like = next(t for t in tangents if t is not None)
     closed = ClosurePass(kept[:width], kept[width:], call.question.reflexive, trees, call.roots_on(like), call.deficits, call.batched)
-    return *transposed(lambda *g: call.adjoint.pull(closed, g), [like.new_zeros(ctx.like)] * width, tangents), None
+    with gradient_required():
+        pull = (call.adjoint or closure_adjoint_of(call.question.semiring)).pull
+    return *transposed(lambda *g: pull(closed, g), [like.new_zeros(ctx.like)] * width, tangents), None
 
 
 _closure = functools.partial(differentiable, "SemiringClosure", _forward, _keep, _backward, _forward_derivative)

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
-from semiring.algorithms.adjoints import Adjoint, ForwardPass, adjoint_of, deficit
-from semiring.arrays.autograd import differentiable, gradient_required, transformations, transposed
+from semiring.algorithms.adjoints import Adjoint, ForwardPass, adjoint_of, deficit, reads_operands
+from semiring.arrays.autograd import adjoint_if_needed, differentiable, gradient_required, transformations, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes, torch_dtypes
 from semiring.arrays.exchange import name_of, require_readable
-from semiring.arrays.followed import is_recorded, is_staged, is_transformed, requires_gradient
+from semiring.arrays.followed import is_recorded, is_staged, requires_gradient
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.execution.operands import Shape, common_dtypes, flattened, leading_axes
 from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
 __all__ = [
-    "Options", "Results", "adjoint_for", "adjoint_if_needed", "applied", "computed", "multiply_with_gradient",
+    "Options", "Results", "applied", "computed", "multiply_with_gradient",
     "not_propagated", "operands_with_gradient", "product_of_tensors", "result_dtypes", "stand_in", "tensors_of",
 ]  # fmt: skip
 
@@ -34,8 +34,6 @@ Options = tuple[bool, str, int | None, bool]
 
 Results = list[tuple[Shape, Any] | None]
 """Shape and dtype of each result of an `autograd.Function`; None for an absent result."""
-
-R = TypeVar("R")
 
 
 @dataclass
@@ -82,7 +80,7 @@ def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options,
     if not alone:
         raise not_propagated("c, out, mask, dtype and overflow do")
     needed, device = any(map(requires_gradient, (a, b))), _device_of((a, b))
-    adjoint = adjoint_if_needed(functools.partial(adjoint_for, semiring, split=split), (a, b))
+    adjoint = adjoint_if_needed(functools.partial(adjoint_of, semiring, split=split), (a, b))
     left, right = (tensors_of(x, semiring, name, device, needed=needed) for x, name in ((a, "a"), (b, "b")))
     *values, witness = product_of_tensors(left, right, semiring, options, adjoint)
     return with_witness(tuple(values), witness if options[0] else None)
@@ -128,7 +126,7 @@ def operands_with_gradient(operands: Sequence[Any], semiring: Semiring, *, alone
     """Return the operands of a chain or a contraction as tensors of one dtype, or tuples of tensors, and their shapes."""
     if not alone:
         raise not_propagated("out, witness and memory_limit do")
-    adjoint_if_needed(functools.partial(adjoint_for, semiring), operands)
+    adjoint_if_needed(functools.partial(adjoint_of, semiring), operands)
     device, needed = _device_of(operands), any(map(requires_gradient, operands))
     parts = [tensors_of(x, semiring, f"operand {i}", device, needed=needed) for i, x in enumerate(operands)]
     kind = computed(*(v.dtype for part in parts for v in part))
@@ -141,25 +139,6 @@ def stand_in(x: Any) -> Any:
     if isinstance(x, tuple | list):
         return tuple(map(stand_in, x))
     return np.broadcast_to(np.zeros((), numpy_dtypes().get(x.dtype, np.float32)), tuple(x.shape)) if hasattr(x, "new_full") else x
-
-
-def adjoint_for(semiring: Semiring, *, split: bool = False) -> Adjoint:
-    """Return the adjoint of products over a semiring, or refuse the semiring."""
-    with gradient_required():
-        return adjoint_of(semiring, split=split)
-
-
-def adjoint_if_needed(find: Callable[[], R], operands: Sequence[Any]) -> R | None:
-    """Return the adjoint that a function finds; None for tensors that are only compiled, or transformed, such as by `vmap`."""
-    needed = any(map(requires_gradient, operands))
-    if not needed and is_staged() and not any(is_transformed(x) for x in flattened(operands) if hasattr(x, "new_full")):
-        return None
-    try:
-        return find()
-    except GraphError:
-        if needed:
-            raise
-        return None
 
 
 def not_propagated(options: str, remedy: str = "pass .detach()") -> GraphError:
@@ -228,38 +207,45 @@ def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-    """Keep for the backward pass the operands, and the values over log Σ exp or the witness."""
+    """Keep for the backward pass the operands if the adjoint reads them, and the values over log Σ exp or the witness."""
     ctx.call, *operands = inputs
     *values, witness = output
-    kept = *operands, witness if ctx.call.semiring.program.exponential is None else values[0]
+    ctx.forms, reads = [(x.shape, x.dtype) for x in operands], ctx.call.adjoint is not None and reads_operands(ctx.call.adjoint)
+    kept = *(operands if reads else ()), witness if ctx.call.semiring.program.exponential is None else values[0]
     ctx.save_for_backward(*kept)
     ctx.save_for_forward(*kept)
     if witness is not None:
         ctx.mark_non_differentiable(witness)
 
 
-def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
-    width, needed = ctx.call.semiring.components, ctx.needs_input_grad[1:]
+def _forward_pass(ctx: Any, like: Any) -> ForwardPass:
+    """Return the forward pass; repeated rows of zeros stand for operands whose entries the adjoint does not read."""
     *operands, found = ctx.saved_tensors
-    if not gradients[0].numel() or not operands[0].numel():
-        return None, *map(sys.modules["torch"].zeros_like, operands)
-    product = ForwardPass(operands[:width], operands[width:], found, ctx.call.deficit)
+    operands, width = operands or [like.new_zeros(shape[-1:], dtype=kind).expand(shape) for shape, kind in ctx.forms], ctx.call.width
+    return ForwardPass(operands[:width], operands[width:], found, ctx.call.deficit)
+
+
+def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
+    width, needed = ctx.call.width, ctx.needs_input_grad[1:]
+    product = _forward_pass(ctx, gradients[0])
+    if not gradients[0].numel() or not product.left[0].numel():
+        return None, *map(sys.modules["torch"].zeros_like, (*product.left, *product.right))
     left, right = ctx.call.adjoint(product, gradients[:width], (any(needed[:width]), any(needed[width:])))
     return None, *left, *right
 
 
 def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     """Return the derivatives of the values along the tangents of the operands."""
-    width = ctx.call.semiring.components
-    *operands, found = ctx.saved_tensors
-    product = ForwardPass(operands[:width], operands[width:], found, ctx.call.deficit)
-    shape = *operands[0].shape[:-1], operands[width].shape[-1]
+    product = _forward_pass(ctx, next(t for t in tangents if t is not None))
+    shape = *product.left[0].shape[:-1], product.right[0].shape[-1]
+    with gradient_required():
+        find = ctx.call.adjoint or adjoint_of(ctx.call.semiring, split=True)  # raises the reason against a derivative
 
     def adjoint(*gradients: Any) -> list[Any]:
-        left, right = ctx.call.adjoint(product, gradients, (True, True))
+        left, right = find(product, gradients, (True, True))
         return [*left, *right]
 
-    return *transposed(adjoint, [x.new_zeros(shape) for x in operands[:width]], tangents), None
+    return *transposed(adjoint, [x.new_zeros(shape) for x in product.left], tangents), None
 
 
 _product = functools.partial(differentiable, "SemiringProduct", _forward, _keep, _backward, _forward_derivative)

@@ -16,14 +16,13 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
+from semiring.algorithms.adjoints import adjoint_of
 from semiring.algorithms.scan_adjoints import ScanPass, adjoint_of_scan, has_scan_adjoint
-from semiring.arrays.autograd import differentiable, transposed
+from semiring.arrays.autograd import adjoint_if_needed, differentiable, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes
 from semiring.arrays.followed import is_recorded, is_staged, requires_gradient
 from semiring.execution.gradients import (
     Results,
-    adjoint_for,
-    adjoint_if_needed,
     applied,
     computed,
     not_propagated,
@@ -95,7 +94,7 @@ def scan_with_gradient(matrices: Any, semiring: Semiring, initial: Any, weights:
     """Scan tensors so that PyTorch can differentiate the vectors; arguments are those of `scan_sequences`."""
     torch: Any = sys.modules["torch"]
     passed = matrices, initial, weights
-    adjoint = adjoint_if_needed(functools.partial(adjoint_for, semiring), passed)
+    adjoint = adjoint_if_needed(functools.partial(adjoint_of, semiring), passed)
     if options.witness:
         semiring.require_selective()
     if options.sample is not None:
@@ -249,7 +248,7 @@ def _second_forward(ctx: Any, *tangents: Any) -> tuple[Any, ...]:
 def _by_steps(call: _Call, matrices: Tensors, weights: Tensors | None, initial: Tensors) -> Tensors:
     """Compute vectors by differentiable products, one step after the other."""
     torch, options, mul = sys.modules["torch"], call.options, call.semiring.program.mul
-    adjoint = adjoint_if_needed(functools.partial(adjoint_for, call.semiring), [*matrices, *(weights or ()), *initial])
+    adjoint = adjoint_if_needed(functools.partial(adjoint_of, call.semiring), [*matrices, *(weights or ()), *initial])
     reverse, lengths = options.reverse, torch.tensor(call.lengths, device=initial[0].device)[..., None]
     shape, zero = (*call.lengths.shape, initial[0].shape[-1]), list(map(float, _elements(call.semiring.zero)))
     begin = [v.expand(shape) for v in initial]

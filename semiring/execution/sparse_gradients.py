@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.derivatives import ONE, ZERO, derivative_of_product
-from semiring.algebra.expression import Expr
-from semiring.algorithms.adjoints import ENTRIES, sums_at
-from semiring.arrays.autograd import differentiable, transposed
+from semiring.algebra.expression import Expr, nodes, var
+from semiring.algorithms.adjoints import ENTRIES, adjoint_of, sums_at
+from semiring.arrays.autograd import differentiable, gradient_required, transposed
 from semiring.arrays.devices import in_stream_of, on_gpu
 from semiring.arrays.exchange import holds_sparse
 from semiring.common.errors import GraphError
-from semiring.execution.gradients import Options, adjoint_for, computed, tensors_of
+from semiring.execution.gradients import Options, computed, tensors_of
 from semiring.execution.product import with_witness
 from semiring.execution.sparse_operands import sparse_operand
 from semiring.execution.sparse_product import multiply_sparse
@@ -50,7 +50,8 @@ class _Call(NamedTuple):
 
 def multiply_sparse_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options, *, alone: bool) -> Any:
     """Multiply a sparse matrix and a tensor so that PyTorch can differentiate the product; arguments are those of `multiply_sparse`."""
-    adjoint_for(semiring)
+    with gradient_required():
+        adjoint_of(semiring)
     kind, jacobian, _ = derivative_of_product(semiring)
     if not alone or semiring.components > 1 or kind == "recorded":
         raise GraphError(
@@ -87,27 +88,31 @@ def _forward(call: _Call, x: Any) -> tuple[Any, Any]:
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+    """Keep for the backward pass the operand if the adjoint reads it, and the values over log Σ exp or the witness."""
     ctx.call, x = inputs
     product, witness = output
-    ctx.save_for_backward(x, product if witness is None else witness)
-    ctx.save_for_forward(x, product if witness is None else witness)
+    exponential, own = ctx.call.semiring.program.exponential is not None, var(0 if ctx.call.left else 1)
+    kept = x if exponential or own in nodes(ctx.call.weight) else None, product if exponential else witness
+    ctx.save_for_backward(*kept)
+    ctx.save_for_forward(*kept)
+    ctx.shapes = x.shape, product.shape
     if witness is not None:
         ctx.mark_non_differentiable(witness)
 
 
 def _backward(ctx: Any, gradient: Any, *_: Any) -> tuple[Any, ...]:
-    x, found = ctx.saved_tensors
-    return None, _adjoint(ctx.call, x, found, gradient)
+    return None, _adjoint(ctx, gradient)
 
 
 def _derivative(ctx: Any, _: None, tangent: Any) -> tuple[Any, ...]:
-    x, found = ctx.saved_tensors
-    return *transposed(lambda g: [_adjoint(ctx.call, x, found, g)], [x.new_zeros(found.shape)], [tangent]), None
+    return *transposed(lambda g: [_adjoint(ctx, g)], [tangent.new_zeros(ctx.shapes[1])], [tangent]), None
 
 
-def _adjoint(call: _Call, x: Any, found: Any, gradient: Any) -> Any:
-    """Return the gradient of the dense operand; `found` is the witness if ⊕ selects, and else the product."""
-    torch, (i, k, values) = sys.modules["torch"], call.entries
+def _adjoint(ctx: Any, gradient: Any) -> Any:
+    """Return the gradient of the dense operand."""
+    torch, call, (x, found), (i, k, values) = sys.modules["torch"], ctx.call, ctx.saved_tensors, ctx.call.entries
+    x = gradient.new_zeros(()).expand(ctx.shapes[0]) if x is None else x
+    found = gradient if found is None else found  # any numbers, which sums do not read
     if call.left:
         x, found, gradient = x.mT, found.mT, gradient.mT
     kind, _, scale = derivative_of_product(call.semiring)

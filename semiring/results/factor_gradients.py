@@ -25,8 +25,9 @@ from semiring.algorithms.adjoints import pulled, sums_at
 from semiring.algorithms.closure_adjoints import closure_adjoint_of
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
-from semiring.arrays.autograd import differentiable, gradient_required, transposed
+from semiring.arrays.autograd import adjoint_if_needed, differentiable, gradient_required, transposed
 from semiring.arrays.devices import torch_dtypes
+from semiring.arrays.followed import is_recorded, requires_gradient
 from semiring.common.errors import DTypeError, GraphError
 from semiring.graphs.dense import DTypes
 from semiring.graphs.reweighing import as_columns, as_elements
@@ -35,22 +36,19 @@ __all__ = ["solve_with_gradient"]
 
 
 class _Solver(NamedTuple):
-    """Solutions by a factor, whose weights were `edges`; solutions for gradients need no check."""
+    """Solutions by a factor, whose weights were `edges`; solutions for gradients need no check. Without a form, no gradient is wanted."""
 
     matrix: Factorization
     edges: CSR
+    form: ProductDerivative | None
     transposed: bool = False
     check: bool = False
-
-    @property
-    def form(self) -> ProductDerivative:
-        return derivative_of_product(self.matrix.semiring)
 
     def in_batch(self, _: int) -> _Solver:
         return self
 
     def flipped(self) -> _Solver:
-        return _Solver(self.matrix, self.edges, not self.transposed)
+        return self._replace(transposed=not self.transposed, check=False)
 
     def solve(self, tensors: Sequence[Any], *, origins: bool = False) -> list[Any]:
         """Return the solutions for tensors of shape (…, n, k); with `origins` also the vertices j, and A*_ij."""
@@ -58,10 +56,11 @@ class _Solver(NamedTuple):
         if matrix.edges is not self.edges:
             raise GraphError("the factor was updated after the solution; take the gradient before f.update, or make another factor")
         shape = len(like), math.prod(like.shape[1:])
-        given = tuple(np.ascontiguousarray(x.detach().movedim(-2, 0).reshape(shape).cpu().numpy()) for x in tensors)
+        parts = [x.detach().movedim(-2, 0).reshape(shape) for x in tensors]
         if self.check:
-            first, *others = given
-            as_elements(given if others else first, matrix.semiring, matrix.edges.dtypes, "b")
+            given = as_elements(tuple(parts) if len(parts) > 1 else parts[0], matrix.semiring, matrix.edges.dtypes, "b")
+        else:
+            given = tuple(np.ascontiguousarray(x.cpu().numpy()) for x in parts)
         found = matrix.solve(given) if self.check else matrix.solved(given, transposed=self.transposed)
         if origins:
             ends, weights = matrix.origins(given, found)
@@ -73,57 +72,68 @@ class _Solver(NamedTuple):
 
 def solve_with_gradient(matrix: Factorization, b: Any) -> Any:
     """Solve x = A ⊗ x ⊕ b for a tensor, or a tuple of tensors."""
-    given = _tensors_of(b, matrix.semiring, matrix.edges.dtypes)
-    found = _solution().apply(_Solver(matrix, matrix.edges, check=True), *as_columns(given, matrix.edges.n))
+    given, form = _tensors_of(b, matrix.semiring, matrix.edges.dtypes)
+    found = _solution().apply(_Solver(matrix, matrix.edges, form, check=True), *as_columns(given, matrix.edges.n))
     x = [v.reshape(given[0].shape) for v in found[: len(given)]]
     return x[0] if len(x) == 1 else tuple(x)
 
 
-def _tensors_of(b: Any, semiring: Semiring, dtypes: DTypes) -> list[Any]:
-    """Return the components of b as tensors of the dtypes of the factor, or refuse a semiring without a gradient."""
-    with gradient_required():
-        closure_adjoint_of(semiring)
-    torch: Any = sys.modules["torch"]
-    parts = b if isinstance(b, tuple) else (b,)
-    if len(parts) != len(dtypes) or not any(isinstance(x, torch.Tensor) for x in parts):
-        form = "a tensor" if len(dtypes) == 1 else f"a tuple of {len(dtypes)} tensors"
-        raise GraphError(f"b requires a gradient, and has to be {form} over {semiring.name}")
-    device = next(x.device for x in parts if isinstance(x, torch.Tensor))
-    tensors = [torch.as_tensor(x).to(device) for x in parts]
-    if not all(d.kind == "f" for d in dtypes) or not all(x.is_floating_point() for x in tensors):
-        kinds = ", ".join(str(x.dtype) for x in tensors)
-        raise DTypeError(f"b requires a gradient, with {kinds} for a factor of {', '.join(map(str, dtypes))}; both have to be floats")
-    return [x.to(torch_dtypes()[d]) for x, d in zip(tensors, dtypes, strict=True)]
+def _tensors_of(b: Any, semiring: Semiring, dtypes: DTypes) -> tuple[list[Any], ProductDerivative | None]:
+    """Return the components of b as tensors, for a gradient of the dtypes of the factor; and the form of the gradient, if any is wanted."""
+    torch, parts = sys.modules["torch"], b if isinstance(b, tuple | list) else (b,)
+    device = next(x.device for x in parts if is_recorded(x))
+    tensors = [(x if isinstance(x, torch.Tensor) else torch.as_tensor(np.asarray(x))).to(device) for x in parts]
+    if len(dtypes) == 1 and parts is b:  # rows
+        tensors = [torch.stack(tensors)]
+    elif len(tensors) != len(dtypes) or isinstance(b, list):
+        raise GraphError(f"b over {semiring.name} are a tuple of {len(dtypes)} arrays")
+    if all(d.kind == "f" for d in dtypes) and all(x.is_floating_point() for x in tensors):
+        kinds = [torch_dtypes()[d] for d in dtypes]
+        return [x.to(kind) for x, kind in zip(tensors, kinds, strict=True)], adjoint_if_needed(functools.partial(_form_of, semiring), (b,))
+    if requires_gradient(b):
+        found, own = (", ".join(map(str, each)) for each in ([x.dtype for x in tensors], dtypes))
+        raise DTypeError(f"b requires a gradient, with {found} for a factor of {own}; both have to be floats")
+    return tensors, None
+
+
+def _form_of(semiring: Semiring) -> ProductDerivative:
+    """Return the form of the gradient over a semiring, or raise `SemiringError`."""
+    closure_adjoint_of(semiring)
+    return derivative_of_product(semiring)
 
 
 def _solve(solver: _Solver, *b: Any) -> tuple[Any, ...]:
-    return tuple(solver.solve(b, origins=solver.form.kind == "selected"))
+    return tuple(solver.solve(b, origins=solver.form is not None and solver.form.kind == "selected"))
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+    """Keep for the backward pass what the adjoint reads: b and x over log Σ exp; or j, and for some ⊗ also b and A*_ij."""
     ctx.solver, *b = inputs
-    kept = *b, *(output[len(b) :] or output)
+    kept, others, form = output[len(b) : len(b) + 1], output[len(b) + 1 :], ctx.solver.form
+    if form is not None and (form.kind == "exponentials" or (kept and uses_operands(form.jacobian))):
+        kept = *kept, *b, *(others or output)
     ctx.save_for_backward(*kept)
     ctx.save_for_forward(*kept)
     ctx.mark_non_differentiable(*output[len(b) :])
+    ctx.count = len(output)
 
 
 def _adjoint(solver: _Solver, kept: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
-    """Return the gradients of b; `kept` are the components of b, and those of x, or if ⊕ selects the vertices j and A*_ij."""
-    kind, jacobian, scale = solver.form
+    """Return the gradients of b; `kept` is what `_keep` keeps."""
+    with gradient_required():
+        kind, jacobian, scale = solver.form or _form_of(solver.matrix.semiring)
     if kind == "numbers":
         return list(_solution().apply(solver.flipped(), *gradients))
     width, where = len(gradients), sys.modules["torch"].where
-    b, found = kept[:width], kept[width:]
     if kind == "exponentials":
-        (g,), (x,) = gradients, found
-        return list(_sums().apply(solver.flipped(), where(x == -math.copysign(math.inf, scale), 0, g), -x, *b))
-    ends, *left = found
-    reached, ends = ends >= 0, ends.clamp(min=0)
-    gradients = right = [where(reached, g, 0) for g in gradients]
-    if uses_operands(jacobian):
-        right = [where(reached, x.gather(-2, ends), 1) for x in b]
-    return [sums_at(ends, pulled(jacobian, width + c, gradients, left, right), b[0].shape[-2], -2) for c in range(width)]
+        (g,), (b, x) = gradients, kept
+        return list(_sums().apply(solver.flipped(), where(x == -math.copysign(math.inf, scale), 0, g), -x, b))
+    ends, *others = kept
+    reached, ends = ends >= 0, ends.clamp(min=0).long()
+    gradients = left = right = [where(reached, g, 0) for g in gradients]
+    if others:
+        left, right = others[width:], [where(reached, x.gather(-2, ends), 1) for x in others[:width]]
+    return [sums_at(ends, pulled(jacobian, width + c, gradients, left, right), ends.shape[-2], -2) for c in range(width)]
 
 
 def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
@@ -132,16 +142,16 @@ def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
 
 
 def _derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
-    kept, width = ctx.saved_tensors, len(tangents)
-    zeros = [x.new_zeros(x.shape) for x in kept[:width]]
-    others = 1 + width if ctx.solver.form.kind == "selected" else 0
-    return *transposed(lambda *g: _adjoint(ctx.solver, kept, g), zeros, tangents), *(None,) * others
+    like = next(t for t in tangents if t is not None)
+    zeros = [like.new_zeros(like.shape, dtype=torch_dtypes()[d]) for d in ctx.solver.edges.dtypes]
+    found = transposed(lambda *g: _adjoint(ctx.solver, ctx.saved_tensors, g), zeros, tangents)
+    return *found, *(None,) * (ctx.count - len(found))
 
 
 def _sum(solver: _Solver, g: Any, u: Any, v: Any) -> tuple[Any]:
     """Return Σ_i g_i e^{s(A*_ij + u_i + v_j)}, or if not transposed with A*_ji; an infinite weight is of an unreachable vertex."""
     torch: Any = sys.modules["torch"]
-    s = solver.form.scale
+    s = derivative_of_product(solver.matrix.semiring).scale
     infinity = math.copysign(math.inf, s)
     finite = g.isfinite()
     parts = [torch.where(finite, g, 0), torch.where(finite, -g, 0), *([] if finite.all() else [(~finite).to(g.dtype)])]

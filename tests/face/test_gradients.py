@@ -352,6 +352,52 @@ def test_vmap_without_a_gradient() -> None:
         assert torch.equal(found, sr.matmul(x, y, semiring))
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize(
+    "shapes", [((3, 4), (4, 5)), ((2, 1, 3, 4), (3, 4, 2)), ((2, 3, 4), (4, 2)), ((4,), (4, 3)), ((3, 4), (4,))], ids=str
+)
+@pytest.mark.parametrize("name", TERMS)
+def test_changes_in_place_after_the_product(name: str, shapes: tuple[Any, Any], create_graph: bool) -> None:
+    """An operand may change unless the gradient reads its entries."""
+    own = [tensor(*shape, seed=i).requires_grad_() for i, shape in enumerate(shapes)]
+    expected, changed = gradients(product(name), *own), [x * 1 for x in own]
+    result = product(name)(*changed)
+    for x in changed:
+        x.mul_(-3)
+    if name in ("min-plus", "max-plus", "doubled"):
+        found = torch.autograd.grad(result.sum(), own, create_graph=create_graph)
+        assert all(map(torch.equal, found, expected))
+        return
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(result.sum(), own, create_graph=create_graph)
+
+
+def test_operands_that_no_gradient_reads_are_not_kept() -> None:
+    a, b = tensor(30, 40).requires_grad_(), tensor(40, 20, seed=1).requires_grad_()
+    for x, y, semiring in ((a, b, sr.MIN_PLUS), ((a, a), (b, b), sr.DISTANCE_HOPS)):
+        kept, shapes = sr.matmul(x, y, semiring), list[Any]()
+        node = (kept[0] if isinstance(kept, tuple) else kept).grad_fn
+        shapes.extend(tuple(x.shape) for x in node.saved_tensors)
+        assert shapes == [(30, 20)]
+    split = a * 1
+    result = sr.matmul(split, b, sr.MIN_PLUS, ties="split")
+    split.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        result.sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PyTorch's imports call deprecated functions
+def test_forward_derivatives_without_a_gradient_are_refused() -> None:
+    a = tensor(2, 2)
+    for function, reason in (
+        (lambda x: sr.matmul((x, x), (a, a), sr.DISTANCE_HOPS, ties="split")[0], "structured elements are not split"),
+        (lambda x: sr.closure((x, a), sr.DISTANCE_COUNT)[0], "it has to select"),
+    ):
+        with pytest.raises(sr.GraphError, match=reason):
+            torch.func.jvp(function, (a,), (a,))
+        torch.func.jvp(lambda x, function=function: function(a) * 1.0 + x, (a,), (a,))  # a constant
+
+
 @pytest.mark.parametrize("name", ["min-plus", "max-times", "log", "soft-min", "plus-times"])
 def test_chains_and_contractions(name: str) -> None:
     a, b, c = tensor(3, 4) / 9, tensor(4, 5, seed=1) / 9, tensor(5, 2, seed=2) / 9

@@ -345,6 +345,20 @@ def test_a_closure_in_a_larger_graph() -> None:
     assert lengths.grad.tolist() == [6, 6, 0]
 
 
+@pytest.mark.parametrize("reflexive", [True, False])
+@pytest.mark.parametrize(("name", "kept"), [("min-plus", False), ("plus-times", False), ("max-times", True), ("log", True)])
+def test_changes_in_place_after_the_closure(name: str, kept: bool, reflexive: bool) -> None:
+    function, own = closure(name, reflexive=reflexive), weights(name, 6, 6).requires_grad_()
+    changed = own * 1
+    found = function(changed)
+    changed.mul_(-3)
+    if kept:
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            found.sum().backward()
+        return
+    assert torch.equal(torch.autograd.grad(found.sum(), own)[0], gradient(function, own))
+
+
 def test_refused() -> None:
     a = weights("min-plus", 3, 3).requires_grad_()
     refused: list[dict[str, Any]] = [

@@ -12,6 +12,7 @@ import pytest
 
 import semiring as sr
 from semiring import ops
+from semiring.algorithms.factorization import Factorization
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore::FutureWarning")]  # PyTorch's imports call deprecated functions
@@ -247,6 +248,57 @@ def test_potentials_of_cycles_that_rounding_makes_improve() -> None:
     assert found.sum() == 80
 
 
+@pytest.mark.parametrize("seed", [14, 108, 118, 170, 186, 218, 298])
+def test_rounding_that_hides_best_edges(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, searched = np.random.default_rng(seed), set[int]()
+    n = int(rng.integers(3, 60))
+    p = rng.random(n) * 10.0 ** rng.integers(-2, 4)
+    a = p - p[:, None]  # all cycles have weight 0, up to rounding
+    a = np.where(rng.random((n, n)) < 3 / n, a, INF) if seed % 3 else a
+    b, f = torch.from_numpy(rng.random((n, 2))).requires_grad_(), sr.factor(a)
+    search = Factorization._tree_edges
+
+    def watched(self: Factorization, offers: Any) -> Any:
+        searched.add(len(offers))
+        return search(self, offers)
+
+    monkeypatch.setattr(Factorization, "_tree_edges", watched)
+    x = f.solve(b)
+    assert searched
+    found = torch.autograd.grad(x.sum(), b)[0]
+    ends, weights = f._matrix.origins((b.detach().numpy(),), (x.detach().numpy(),))
+    np.testing.assert_allclose(weights[0] + b.detach().numpy()[ends, [0, 1]], x.detach(), atol=1e-12 * p.max())
+    assert (found.sum(0) == n).all()
+    assert (found == (torch.from_numpy(ends)[None] == torch.arange(n)[:, None, None]).sum(1)).all()
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize(("name", "kept"), [("min-plus", False), ("plus-times", False), ("max-times", True), ("log", True)])
+def test_changes_in_place_after_the_solution(name: str, kept: bool, create_graph: bool) -> None:
+    f, b = factor(name, graph(name, 7)), right(7, 2)
+    g = torch.arange(14.0, dtype=torch.float64).reshape(7, 2).requires_grad_()
+    expected, own = gradient(f.solve, b, g), b.detach().clone().requires_grad_()
+    changed = own * 1
+    x = f.solve(changed)
+    changed.mul_(-3)
+    if kept:
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            torch.autograd.grad(x, own, g)
+        return
+    found = torch.autograd.grad(x, own, g, create_graph=create_graph)[0]
+    assert torch.equal(found, expected)
+    if create_graph:
+        assert torch.equal(
+            torch.autograd.grad(found.pow(2).sum(), g)[0], 2 * f.solve(expected) if name == "plus-times" else 2 * through(x, own, expected)
+        )
+
+
+def through(x: Any, b: Any, v: Any) -> Any:
+    """Multiply the Jacobian of x by b with a vector, row by row."""
+    rows = [torch.autograd.grad(entry, b, retain_graph=True)[0] for entry in x.flatten()]
+    return torch.stack([(row * v).sum() for row in rows]).reshape(x.shape)
+
+
 def test_pivoting() -> None:
     pytest.importorskip("scipy")
     a = torch.from_numpy(np.random.default_rng(0).normal(size=(60, 60)))
@@ -255,6 +307,36 @@ def test_pivoting() -> None:
     assert f._matrix._pivoted() is not None
     g = torch.arange(120.0, dtype=torch.float64).reshape(60, 2)
     torch.testing.assert_close(gradient(f.solve, b, g), gradient(lambda b: naive("plus-times", a, b), b, g), rtol=1e-9, atol=1e-9)
+
+
+def test_vmap_without_a_gradient() -> None:
+    vmap, lengths = torch.func.vmap, np.array([[0, 3, 9], [8, 0, 2], [1, 7, 0]])
+    stack = torch.tensor([[[1, 2], [3, 4], [5, 6]], [[9, 1], [9, 1], [0, 0]]])
+    for f in (sr.factor(lengths), sr.factor(lengths.astype(float))):
+        for b in (stack, stack.int(), stack.double(), stack.float()):
+            found = vmap(f.solve)(b)
+            expected = torch.stack([torch.as_tensor(f.solve(part)) for part in b])
+            assert found.dtype == expected.dtype
+            assert torch.equal(found, expected)
+    with pytest.raises(sr.DTypeError, match=r"b\[0.*\] is 0.5, which int64 cannot hold"):
+        vmap(sr.factor(lengths).solve)(stack / 2)
+    f, pair = sr.factor((np.ones((3, 3)), np.ones((3, 3))), sr.DISTANCE_COUNT), (stack.double(), stack.double())
+    for x, parts in zip(vmap(lambda *b: f.solve(b))(*pair), zip(*map(f.solve, zip(*pair, strict=True)), strict=True), strict=True):
+        assert torch.equal(x, torch.stack(parts))
+    with pytest.raises(sr.GraphError, match="this ⊕; it has to select"):
+        torch.func.jvp(lambda *b: f.solve(b), *[tuple(x[0] for x in pair)] * 2)
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_rows_of_tensors(kind: Any) -> None:
+    f, b = factor("min-plus", graph("min-plus", 3)), right(3, 2)
+    rows = b[0], b[1].detach(), b[2].detach().numpy()
+    x = f.solve(kind(rows))
+    assert torch.equal(x, f.solve(b))
+    assert torch.equal(torch.autograd.grad(x.sum(), b)[0][0], gradient(f.solve, b, torch.ones_like(b))[0])
+    assert torch.equal(f.solve(kind([b[0, 0], 0.1, 0.2])), f.solve(torch.tensor([b[0, 0].item(), 0.1, 0.2], dtype=torch.float64)))
+    with pytest.raises(sr.ShapeError, match=r"shape \(3,\) or \(3, k\)"):
+        f.solve(kind(rows[:2]))
 
 
 def test_updates() -> None:
@@ -299,8 +381,6 @@ def test_refusals() -> None:
             f.solve(right(*shape))
     with pytest.raises(sr.DomainError, match=r"b\[1.*nan"):
         f.solve(torch.tensor([0, math.nan, 0]).requires_grad_())
-    with pytest.raises(sr.GraphError, match="has to be a tensor"):
-        f.solve([b[0], b[1], b[2]])
     with pytest.raises(sr.DTypeError, match="float64 for a factor of int64; both have to be floats"):
         sr.factor(np.ones((3, 3), int)).solve(b)
     with pytest.raises(sr.GraphError, match="this ⊕; it has to select"):
@@ -308,5 +388,6 @@ def test_refusals() -> None:
     scaled = sr.Semiring("scaled", lambda a, b: a + b, lambda a, b: 2 * a * b, 0, 0.5, star=lambda a: 0.25 / (0.5 - a))
     with pytest.raises(sr.GraphError, match="another ⊗ than a product"):
         sr.factor(np.full((3, 3), 0.01), scaled).solve(b)
-    with pytest.raises(sr.GraphError, match="tuple of 2 tensors"):
-        sr.factor((np.ones((3, 3)), np.ones((3, 3))), sr.DISTANCE_HOPS).solve(b)
+    for wrong in (b, (b,), [b, b], (b, b, b)):
+        with pytest.raises(sr.GraphError, match="b over distance-hops are a tuple of 2 arrays"):
+            sr.factor((np.ones((3, 3)), np.ones((3, 3))), sr.DISTANCE_HOPS).solve(wrong)

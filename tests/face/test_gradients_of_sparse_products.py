@@ -73,6 +73,22 @@ def test_differences(semiring: sr.Semiring) -> None:
     )
 
 
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("semiring", SEMIRINGS, ids=str)
+def test_changes_in_place_after_the_product(semiring: sr.Semiring, left: bool) -> None:
+    sparse, dense = drawn(semiring, 4, 3, "csr")
+    x = torch.rand((2, 4) if left else (3, 2), dtype=torch.float64, generator=torch.Generator().manual_seed(2)).requires_grad_()
+    changed = x * 1
+    result = sr.matmul(changed, sparse, semiring) if left else sr.matmul(sparse, changed, semiring)
+    changed.mul_(-3)
+    if semiring in (sr.MIN_PLUS, sr.MAX_TIMES, sr.PLUS_TIMES) or (semiring is SKEWED and left):  # ∂⊗/∂left is b / (1 + b)
+        expected = sr.matmul(x, dense, semiring) if left else sr.matmul(dense, x, semiring)
+        torch.testing.assert_close(torch.autograd.grad(result.add_(1).sum(), x), torch.autograd.grad(expected.sum(), x))
+        return
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        result.sum().backward()
+
+
 @pytest.mark.parametrize("semiring", [sr.MIN_PLUS, sr.LOG, sr.PLUS_TIMES], ids=str)
 def test_empty_rows_and_arrays(semiring: sr.Semiring) -> None:
     sparse = sp.csr_array((np.array([1.0]), ([0], [1])), shape=(3, 2))

@@ -231,6 +231,6 @@ def test_searches_look(made: Loop[..., Any]) -> None:
             return tuple(doubles(each) for _, each in parameter.fields)
         return F8 if parameter.kind == "elements" else None
 
-    given = {"semiring": element_operations(sr.MIN_PLUS, F8), "backward": False, "limited": False, "parts": True}
+    given = {"semiring": element_operations(sr.MIN_PLUS, F8), "backward": False, "limited": False, "parts": True, "solution": False}
     constants = {a.arg: given[a.arg] for a in made.tree.args.kwonlyargs}
     assert LOOK in made.ir(tuple(map(doubles, made.parameters.values())), constants)

@@ -97,7 +97,8 @@ def selected_on_cpu(weights: Sequence[Expr], tensors: Sequence[Any], wanted: tup
     if tensors[0].device.type != "cpu" or tensors[0]._is_zerotensor() or any(map(is_transformed, tensors)):
         return None
     (*batch, m, n), depth = tensors[0].shape, tensors[2].shape[-1]
-    gradients, witness, left, right = (x.detach().resolve_neg().contiguous().flatten(0, -2).numpy() for x in tensors)
+    rows = [x.detach().resolve_neg().flatten(0, -2) for x in tensors]
+    gradients, witness, left, right = ((x if x.stride(-1) == 1 else x.contiguous()).numpy() for x in rows)
     threads, found = min(thread_count(), 1 + gradients.size // _ENOUGH), list[Any]()
     for columns, operand, weight, needed in zip((False, True), tensors[2:], weights, wanted, strict=True):
         found.append(operand.new_zeros(operand.shape) if needed else None)
