@@ -10,6 +10,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.metrics import Metric, formula, metric_named
 from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import holds_sparse
+from semiring.arrays.followed import refuse_compiling
 from semiring.arrays.threads import require_threads
 from semiring.common.errors import GraphError, SemiringError, described, raised_here, refuse_arrays, require_k
 from semiring.execution.operands import flattened
@@ -109,6 +110,7 @@ def pairwise(
     m·n·d steps. Metrics with a name compute in float64, or float32 for float32 arrays. A row with NaN gives NaN. Differences are summed
     directly, so nearby rows lose no digits. More: How-to, Pairwise distances.
     """
+    refuse_compiling("pairwise", x, y)
     refuse_arrays(k=k, largest=largest, condensed=condensed, device=device, check=check)
     require_threads(threads)
     if any(map(holds_sparse, (x, y))):

@@ -12,7 +12,7 @@ from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, is_gpu, on_device, on_gpu
 from semiring.arrays.exchange import holds_sparse
-from semiring.arrays.followed import is_compiling, is_recorded, is_traced
+from semiring.arrays.followed import is_compiling, is_recorded, is_traced, refuse_compiling
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, noted, raised_here, refuse_arrays
@@ -249,6 +249,10 @@ def transitive_closure(
     A matrix of bits takes n³ bit-steps, after strongly connected components are condensed where that pays. Sparse graphs are closed by
     their components alone where that is predicted to be faster. `reachability` gives counts and sets without the matrix.
     """
+    if is_compiling(graph):
+        from semiring.execution.compiled import in_graph
+
+        return in_graph(transitive_closure, graph, reflexive=reflexive, **options)
     return _solved(graph, BOOLEAN, Options.of(options, "transitive_closure"), reflexive=reflexive, presence=True)
 
 
@@ -313,6 +317,7 @@ def power(
     -----
     A power takes at most 2 log₂ k products. Sparse products become dense where that is predicted to be faster and the matrix fits.
     """
+    refuse_compiling("power", a)
     from semiring.algorithms.chain import power as raise_to  # only where they are wanted: a first call should be quick
     from semiring.execution.sparse_product import power_operand, sparse_power
     from semiring.product import matmul

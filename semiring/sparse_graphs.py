@@ -15,6 +15,7 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.reachability import Condensation
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
+from semiring.arrays.followed import refuse_compiling
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
@@ -365,6 +366,7 @@ def factor(
     small separators costs nearly as much as a dense matrix. Backhouse and Carré (1975); Sao, Kannan, Gera and Vuduc, PPoPP 2020. With
     negative floats, results are within n · ε of the largest magnitude; smaller negative cycles pass for rounding.
     """
+    refuse_compiling("factor", graph)
     from semiring.execution.factor import factor_graph  # only where they are wanted: a first call should be quick
 
     require_threads(threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Real
@@ -80,6 +81,7 @@ class Semiring(AlgebraicStructure):
     witness: bool = field(default=False, kw_only=True)
     recorded_from_weight: tuple[Expr, ...] = field(default=(), init=False)
     numbered: ClassVar[list[Semiring]] = []
+    named: ClassVar[dict[str, Semiring]] = {}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -151,6 +153,14 @@ class Semiring(AlgebraicStructure):
         SemiringError
             For another semiring or another temperature. A closure raises `DivergenceError` if the sum over all walks diverges.
         """
+        if _is_torch_imported():
+            import torch  # pyright: ignore[reportMissingImports]  # torch.compile cannot follow a dictionary of modules
+
+            if torch.compiler.is_dynamo_compiling():
+                if type(temperature) not in (int, float):
+                    raise SemiringError("inside torch.compile, temperature must be a number of Python; make other relaxations outside")
+                # The compiler compiles again for another text, and for an object of another identity.
+                return self._name_of_relaxation(float(temperature).hex(), id(self))  # type: ignore[return-value]  # `as_semiring` reads names
         least, most = (is_operation(self.program.add[0], (name,)) for name in ("min", "max"))
         if self.components > 1 or not (least or most) or not is_operation(self.program.mul[0], ("add",)) or self.witness:
             raise SemiringError(f"{self.name} has no relaxation; min-plus and max-plus have one")
@@ -162,8 +172,13 @@ class Semiring(AlgebraicStructure):
         name = f"{self.name} at temperature {float(temperature):g}"
         return Semiring(name, add, self.mul, self.zero, self.one, star=star, domain=self.domain)
 
+    def _name_of_relaxation(self, temperature: str, _: int) -> str:
+        made = self.smooth(float.fromhex(temperature))
+        Semiring.named[name := f"{made.name}, number {made.number()}"] = made
+        return name
+
     def number(self) -> int:
-        """Return the number that stands for this object in this process, and keep it, where another library takes no objects.
+        """Return the number that stands for the semiring in this process, and keep it, where another library takes no objects.
 
         Examples
         --------
@@ -171,9 +186,9 @@ class Semiring(AlgebraicStructure):
         >>> Semiring.numbered[MAX_MIN.number()]
         <semiring max-min: 0 = -inf, 1 = inf>
         """
-        if not any(other is self for other in Semiring.numbered):
-            Semiring.numbered.append(self)  # maybe twice, by two threads: the first one counts
-        return next(i for i, other in enumerate(Semiring.numbered) if other is self)
+        if self not in Semiring.numbered:
+            Semiring.numbered.append(self)
+        return Semiring.numbered.index(self)
 
     def require_selective(self) -> None:
         """Refuse a ⊕ that is not selective, because no single k wins.
@@ -252,5 +267,11 @@ class Semiring(AlgebraicStructure):
         return ", ".join(found)
 
 
-Semiring.number._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile calls it once
+def _is_torch_imported() -> bool:
+    return "torch" in sys.modules
+
+
+_once: list[Any] = [_is_torch_imported, Semiring.number, Semiring._name_of_relaxation]
+for _function in _once:
+    _function._dynamo_marked_constant = True  # torch.compile calls it once
 Semiring.__init__ = raised_here(Semiring.__init__)  # type: ignore[method-assign]  # `dataclass` writes it

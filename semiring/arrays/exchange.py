@@ -21,7 +21,7 @@ import numpy as np
 
 from semiring.algebra.elements import Array
 from semiring.arrays.devices import on_gpu, strided, torch_dtypes
-from semiring.arrays.followed import requires_gradient
+from semiring.arrays.followed import require_entries, requires_gradient
 from semiring.common.errors import (
     AssumptionWarning,
     DTypeError,
@@ -68,10 +68,7 @@ def borrowed(value: Any) -> Borrowed:
     if on_gpu(value):
         return Borrowed(value)
     require_readable(value)
-    if hasattr(value, "fake_mode"):
-        raise GraphError(
-            "a tensor has no entries while PyTorch compiles the function; pass numbers in a list, or call the function outside"
-        )
+    require_entries(value, "a tensor")
     root = _root(value)
     if root == "torch" and value.requires_grad:  # within ``torch.no_grad``
         value = value.detach()
@@ -249,6 +246,8 @@ def _array_of(rows: Any) -> tuple[Array, Array | None, tuple[tuple[int, ...], in
         array = np.array(rows)
     except ValueError as error:
         raise ShapeError(f"the nested list is not an array: {error}") from None
+    except RuntimeError as error:  # of PyTorch, such as for tensors that require a gradient
+        raise GraphError(f"the nested list has tensors that cannot be read ({error}); pass one, such as torch.stack(…)") from None
     masked = False
     for part in _arrays(rows):
         masked = masked or ("numpy.ma" in sys.modules and np.ma.is_masked(part))

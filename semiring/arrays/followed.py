@@ -8,7 +8,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-__all__ = ["is_compiling", "is_recorded", "is_staged", "is_traced", "is_transformed", "requires_gradient"]
+from semiring.common.errors import GraphError
+
+__all__ = [
+    "is_compiling", "is_recorded", "is_staged", "is_traced", "is_transformed", "refuse_compiling", "require_entries", "requires_gradient",
+]  # fmt: skip
 
 
 def requires_gradient(value: Any) -> bool:
@@ -60,6 +64,21 @@ def is_compiling(*operands: Any) -> bool:
         if type(x) in (tuple, list) and x and type(x[0]) not in (int, float, bool, str) and is_compiling(*x):
             return True
     return False
+
+
+def refuse_compiling(function: str, *operands: Any) -> None:
+    """Refuse a function while ``torch.compile`` follows the code."""
+    if is_compiling(*operands):
+        raise GraphError(f"{function} does not work inside torch.compile; call it outside, or within torch.compiler.disable")
+
+
+def require_entries(value: Any, name: str) -> None:
+    """Refuse a tensor, or a list of tensors, whose entries PyTorch does not show, because it compiles or transforms the function."""
+    x = value[0] if type(value) in (list, tuple) and value else value
+    if hasattr(x, "fake_mode"):
+        raise GraphError(f"the entries of {name} are unknown while PyTorch compiles; pass numbers in a list, or call the function outside")
+    if "torch" in sys.modules and isinstance(x, sys.modules["torch"].Tensor) and is_transformed(x):
+        raise GraphError(f"{name} stands for others within torch.func, and has no entries to read; pass numbers, or the whole batch")
 
 
 def is_traced(value: Any) -> bool:

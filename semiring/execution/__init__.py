@@ -19,6 +19,7 @@
     gradients.py    `multiply_with_gradient`: a product of PyTorch's tensors that require a gradient
     closure_gradients.py, scan_gradients.py, sparse_gradients.py   closures, scans and sparse products of such tensors
     compiled.py     `in_graph`: a call within a function that PyTorch compiles
+    numbering.py    `Numbering`: numbers that stand for calls in functions that PyTorch and JAX compile
     traced.py       operations within functions that JAX traces; traced_product.py, traced_closure.py, traced_scan.py: what they compute
     operands.py     the operands of a product: form, arrays and output
     sparse_product.py, sparse_operands.py   `multiply_sparse`, `sparse_power`: products and powers of sparse arrays

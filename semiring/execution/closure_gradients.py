@@ -17,9 +17,9 @@ import numpy as np
 from semiring.algorithms.closure_adjoints import ClosureAdjoint, ClosurePass, closure_adjoint_of, deficits
 from semiring.arrays.autograd import adjoint_if_needed, differentiable, gradient_required, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes
-from semiring.arrays.followed import is_recorded, requires_gradient
-from semiring.execution.gradients import Results, applied, computed, not_propagated, result_dtypes, tensors_of
-from semiring.execution.operands import flattened
+from semiring.arrays.followed import requires_gradient
+from semiring.common.errors import DTypeError
+from semiring.execution.gradients import Results, applied, computed, device_in, not_propagated, result_dtypes, tensors_of
 from semiring.execution.product import multiply
 from semiring.execution.question import Question
 from semiring.execution.strategy import solve
@@ -87,7 +87,7 @@ def close_with_gradient(graph: Any, question: Question) -> Any:
             raise not_propagated(f"{name}= does", f"leave out {name}, or pass .detach()")
     adjoint = adjoint_if_needed(functools.partial(closure_adjoint_of, semiring), (graph,))
     torch: Any = sys.modules["torch"]
-    device = next(x.device for x in flattened((graph,)) if is_recorded(x))
+    device = device_in((graph,))
     parts = [x.to(computed(x.dtype)) for x in tensors_of(graph, semiring, "the graph", device, needed=requires_gradient(graph))]
     parts, n = _without_nonedges(parts, question), _side(parts[0])
     given = {-2: (options.sources, "sources"), -1: (options.targets, "targets")}
@@ -111,13 +111,18 @@ def _side(x: Any) -> int:
 
 
 def _without_nonedges(parts: list[Any], question: Question) -> list[Any]:
-    """Replace entries for no edge by the semiring's zero, without a gradient."""
+    """Replace entries for no edge by the semiring's zero, without a gradient; over truth values all others are edges."""
+    truths = question.semiring.on_truth_values
+    if truths and parts[0].is_floating_point():  # nobody can look for NaN yet
+        raise DTypeError(f"which entries of a tensor of {parts[0].dtype} are edges? Pass a tensor of bool, such as graph != 0")
     nonedge = reading_of(question.semiring, Reading(question.options.nonedge)).nonedge
     if nonedge is None:
         return parts
     single = len(parts) == 1
     same = [x.isnan() if e != e else x == float(e) for x, e in zip(parts, (nonedge,) if single else nonedge, strict=True)]
     missing = functools.reduce(lambda x, y: x & y, same)
+    if truths:
+        return [~missing]
     zeros, _ = question.semiring.identities([numpy_dtypes()[x.dtype] for x in parts])
     return [x.masked_fill(missing, zero) for x, zero in zip(parts, zeros, strict=True)]
 

@@ -9,7 +9,6 @@ call with its options.
 from __future__ import annotations
 
 import copy
-import hashlib
 import importlib.util
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
@@ -20,6 +19,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.autograd import in_front
 from semiring.common.errors import GraphError
+from semiring.execution.numbering import Numbering
 
 __all__ = ["apply_operator", "in_graph"]
 
@@ -28,10 +28,10 @@ torch: Any = importlib.import_module("torch") if importlib.util.find_spec("torch
 _VALUE, _SEMIRING, _LIST = "a value of a call", "a semiring of a call", "a list of a call"
 
 _asked: list[tuple[Any, Any, Any]] = []
-"""Public functions with their arguments, without tensors and numbers, by number."""
+"""Public functions with their arguments, without tensors and numbers, by number. The graphs with these numbers are never stored on disk."""
 
-_calls: dict[int, Any] = {}
-"""Calls of `torch.autograd.Function` without operands, by number."""
+_calls = Numbering()
+"""Calls of `torch.autograd.Function` without operands."""
 
 
 def in_graph(function: Any, *args: Any, **options: Any) -> Any:
@@ -43,6 +43,8 @@ def in_graph(function: Any, *args: Any, **options: Any) -> Any:
 
 def _packed(x: Any, values: list[Any]) -> Any:
     """Move tensors and numbers to a list, and return constants."""
+    if isinstance(x, bool | str | range | torch.dtype) or x is None:
+        return x
     if isinstance(x, torch.Tensor | np.ndarray) or type(x) in (int, float):
         values.append(torch.as_tensor(x) if isinstance(x, np.ndarray) else x)
         return _VALUE
@@ -53,8 +55,6 @@ def _packed(x: Any, values: list[Any]) -> Any:
         return (_LIST, *parts) if isinstance(x, list) else tuple(parts)
     if isinstance(x, dict):
         return {name: _packed(part, values) for name, part in x.items()}
-    if x is None or isinstance(x, bool | str | range | torch.dtype):
-        return x
     raise GraphError(f"inside torch.compile, a call takes dense tensors, numbers and names, and no {type(x).__name__}; call it outside")
 
 
@@ -93,7 +93,7 @@ def _run(number: int, *values: Any) -> Any:
 
 def apply_operator(call: Any, operands: Sequence[Any]) -> list[Any]:
     """Apply the operator of a call instead of its `torch.autograd.Function`."""
-    return _completed(call, operands, torch.ops.semiring.call(list(operands), _number_of(call)))
+    return _completed(call, operands, torch.ops.semiring.call(list(operands), _calls.number(call)))
 
 
 def _completed(call: Any, operands: Sequence[Any], found: Sequence[Any]) -> list[Any]:
@@ -102,17 +102,7 @@ def _completed(call: Any, operands: Sequence[Any], found: Sequence[Any]) -> list
     return [None if form is None else next(present) for form in call.results(operands)]
 
 
-def _number_of(call: Any) -> int:
-    """Return the number of a call: usually equal in all processes, because PyTorch stores compiled functions on disk."""
-    number = int.from_bytes(hashlib.blake2b(repr(call).encode(), digest_size=7).digest(), "little")
-    while _calls.setdefault(number, call) != call:
-        number += 1
-    return number
-
-
 def _call_of(number: int, operands: Sequence[Any]) -> Any:
-    if number not in _calls:
-        raise GraphError("a function that was compiled in another process has to be compiled again")
     return copy.copy(_calls[number]).on(operands)
 
 

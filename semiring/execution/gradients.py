@@ -26,7 +26,7 @@ from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
 __all__ = [
-    "Options", "Results", "applied", "computed", "multiply_with_gradient",
+    "Options", "Results", "applied", "computed", "device_in", "multiply_with_gradient",
     "not_propagated", "operands_with_gradient", "product_of_tensors", "result_dtypes", "stand_in", "tensors_of",
 ]  # fmt: skip
 
@@ -79,7 +79,7 @@ def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options,
     """Multiply tensors so that PyTorch can differentiate the product; arguments are those of `multiply`, and of `adjoint_of`."""
     if not alone:
         raise not_propagated("c, out, mask, dtype and overflow do")
-    needed, device = any(map(requires_gradient, (a, b))), _device_of((a, b))
+    needed, device = any(map(requires_gradient, (a, b))), device_in((a, b))
     adjoint = adjoint_if_needed(functools.partial(adjoint_of, semiring, split=split), (a, b))
     left, right = (tensors_of(x, semiring, name, device, needed=needed) for x, name in ((a, "a"), (b, "b")))
     *values, witness = product_of_tensors(left, right, semiring, options, adjoint)
@@ -127,7 +127,7 @@ def operands_with_gradient(operands: Sequence[Any], semiring: Semiring, *, alone
     if not alone:
         raise not_propagated("out, witness and memory_limit do")
     adjoint_if_needed(functools.partial(adjoint_of, semiring), operands)
-    device, needed = _device_of(operands), any(map(requires_gradient, operands))
+    device, needed = device_in(operands), any(map(requires_gradient, operands))
     parts = [tensors_of(x, semiring, f"operand {i}", device, needed=needed) for i, x in enumerate(operands)]
     kind = computed(*(v.dtype for part in parts for v in part))
     converted = [tuple(v.to(kind) for v in part) for part in parts]
@@ -148,8 +148,9 @@ def not_propagated(options: str, remedy: str = "pass .detach()") -> GraphError:
     return GraphError(f"a tensor requires a gradient, which {options} not propagate; {remedy}")
 
 
-def _device_of(operands: Any) -> Any:
-    return next(x.device for x in flattened(operands) if is_recorded(x))
+def device_in(operands: Sequence[Any]) -> Any:
+    """Return the device of the first tensor that PyTorch follows; nested lists have none."""
+    return next(x.device for x in flattened(operands) if is_recorded(x) and not isinstance(x, list | tuple))
 
 
 def computed(*kinds: Any) -> Any:
@@ -173,7 +174,7 @@ def tensors_of(x: Any, semiring: Semiring, name: str, device: Any, *, needed: bo
     for part in tensors:
         if not isinstance(part, torch.Tensor):
             why = "PyTorch compiles the function" if is_staged() else "an operand requires a gradient"
-            raise GraphError(f"{why}, and {name} is a {name_of(part)}; pass a tensor, or an array of NumPy")
+            raise GraphError(f"{why}, and {name} is a {name_of(part)}; pass a tensor, such as torch.stack(…), or an array of NumPy")
         require_readable(part.detach())
         if needed and not part.is_floating_point():
             raise DTypeError(f"an operand requires a gradient, and {name} has dtype {part.dtype}; convert {name} to a dtype of floats")

@@ -15,6 +15,7 @@ from semiring.algorithms.sampling import require_probabilities, sample_states
 from semiring.algorithms.scan import scan
 from semiring.arrays.devices import host, namespace, on_device, scratch_memory
 from semiring.arrays.exchange import Borrowed, borrowed
+from semiring.arrays.followed import require_entries
 from semiring.arrays.memory import ALWAYS_FITS, require_bytes, with_scratch
 from semiring.common.errors import DomainError, DTypeError, SemiringError, ShapeError, TooLargeError
 from semiring.common.units import counted
@@ -245,6 +246,7 @@ def lengths_of(batch: tuple[int, ...], steps: int, lengths: Any) -> np.ndarray[A
 
 def whole_numbers(lengths: Any) -> np.ndarray[Any, Any]:
     """Return lengths as an array of integers on the host; `DTypeError` is raised for other numbers."""
+    require_entries(lengths, "lengths")
     try:
         found = np.asarray(host(borrowed(lengths).array))
     except ValueError as error:

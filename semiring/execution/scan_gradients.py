@@ -20,17 +20,18 @@ from semiring.algorithms.adjoints import adjoint_of
 from semiring.algorithms.scan_adjoints import ScanPass, adjoint_of_scan, has_scan_adjoint
 from semiring.arrays.autograd import adjoint_if_needed, differentiable, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes
-from semiring.arrays.followed import is_recorded, is_staged, requires_gradient
+from semiring.arrays.followed import is_staged, requires_gradient
 from semiring.execution.gradients import (
     Results,
     applied,
     computed,
+    device_in,
     not_propagated,
     product_of_tensors,
     result_dtypes,
     tensors_of,
 )
-from semiring.execution.operands import Shape, broadcast, flattened
+from semiring.execution.operands import Shape, broadcast
 from semiring.execution.product import multiply
 from semiring.execution.scan import Decoded, ScanOptions, form_of_scan, lengths_of, scan_sequences, whole_numbers
 from semiring.kernels.tensors import on_tensors
@@ -100,7 +101,7 @@ def scan_with_gradient(matrices: Any, semiring: Semiring, initial: Any, weights:
     if options.sample is not None:
         raise not_propagated("samples do")
     given = {name: x for name, x in zip(_AXES, (matrices, weights, initial), strict=True) if x is not None}
-    device = next(x.device for x in flattened(list(given.values())) if is_recorded(x))
+    device = device_in(list(given.values()))
     needed = any(map(requires_gradient, passed))
     parts = {name: tensors_of(x, semiring, name, device, needed=needed) for name, x in given.items()}
     counts = None if lengths is None else whole_numbers(lengths)

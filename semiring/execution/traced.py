@@ -7,21 +7,19 @@ CPU. `traced_product`, `traced_closure` and `traced_scan` have the forms, the co
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import flat
 from semiring.arrays import xla
 from semiring.arrays.exchange import cut_off, name_of, refuse_short_floats
-from semiring.common import forks
 from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError
+from semiring.execution.numbering import Numbering
 
 __all__ = ["TracedCall", "components_of", "function_of", "in_floats", "on_the_cpu"]
 
@@ -29,9 +27,7 @@ _TARGET = "semiring_call"
 
 
 class TracedCall(Protocol):
-    """A question without its operands: a named tuple, whose fields have the same text in all processes."""
-
-    def __iter__(self) -> Iterator[Any]: ...
+    """A question without its operands: a named tuple."""
 
     @abstractmethod
     def results(self, parts: Any) -> list[tuple[Any, Any]]:
@@ -76,7 +72,7 @@ def _require_kept(dtype: Any) -> None:
 def function_of(asked: TracedCall) -> Any:
     """Make a function of JAX with a derivative, from the components of all operands to the results."""
     jax: Any = sys.modules["jax"]
-    number = _number_of(asked)
+    number = _asked.number(asked)
 
     function = jax.custom_jvp(lambda *parts: tuple(_primitive().bind(*parts, number=number)))
 
@@ -108,32 +104,8 @@ def in_floats(parts: Sequence[Any], tangents: Sequence[Any], values: Sequence[An
     return converted, [None if t is None else t.astype(v.dtype) for t, v in zip(tangents, values, strict=True)]
 
 
-_asked: dict[int, TracedCall] = {}
+_asked = Numbering()
 """Questions by their numbers, which compiled functions of JAX contain."""
-
-_numbering = forks.lock()
-
-
-def _number_of(asked: TracedCall) -> int:
-    """Return the number of a question: equal in all processes, because JAX can store compiled functions on disk."""
-    text = repr((type(asked).__name__, *(_meaning(x) if isinstance(x, Semiring) else x for x in asked)))
-    number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "little")
-    with _numbering:
-        while _asked.setdefault(number, asked) != asked:
-            number += 1
-    return number
-
-
-def _meaning(semiring: Semiring) -> tuple[Any, ...]:
-    program, star = semiring.program, semiring.recordings.get("star")
-    operations = [program.add, program.mul, *([] if star is None else [(*star.results, star.undefined)])]
-    return semiring.name, *map(flat, operations), semiring.zero, semiring.one, repr(semiring.carrier)
-
-
-def _compute(number: int, parts: xla.Arrays, results: xla.Arrays) -> None:
-    if number not in _asked:
-        raise GraphError("the compiled function computes over a semiring of another process; trace it again")
-    _asked[number].compute(parts, results)
 
 
 @functools.cache
@@ -141,7 +113,7 @@ def _primitive() -> Any:
     """Make the operation of JAX: shapes, batches, and the call by XLA."""
     core, ffi = importlib.import_module("jax.extend.core"), importlib.import_module("jax.ffi")
     batching, mlir = importlib.import_module("jax.interpreters.batching"), importlib.import_module("jax.interpreters.mlir")
-    xla.register(_TARGET, _compute)
+    xla.register(_TARGET, lambda number, parts, results: _asked[number].compute(parts, results))
     call = core.Primitive(_TARGET)
     call.multiple_results = True
 
@@ -160,7 +132,7 @@ def _primitive() -> Any:
     def at_once(*parts: Any, number: int) -> list[Any]:
         """Compute arrays with entries, where `jax.disable_jit` is in effect."""
         results = [np.empty(*result) for result in _asked[number].results(parts)]
-        _compute(number, list(map(np.asarray, parts)), results)
+        _asked[number].compute(list(map(np.asarray, parts)), results)
         return list(map(sys.modules["jax.numpy"].asarray, results))
 
     def lowered(context: Any, *operands: Any, number: int) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory
+from semiring.arrays.followed import require_entries
 from semiring.common.errors import GraphError, described, listing, or_similar
 
 __all__ = ["Vertices", "chosen", "one_vertex", "unknown_vertex"]
@@ -47,6 +48,7 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
     if given is None:
         return Vertices.all_of(n)
     if type(given) not in _SEQUENCES and lends_memory(given):
+        require_entries(given, what)
         array = host(borrowed(given).array)
         if array.ndim > 1:
             raise GraphError(f"{what} is an array of shape {array.shape}; name vertices in a flat sequence")
@@ -66,6 +68,7 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
         return Vertices(np.array([one]), single=True)
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise _unknown(given, what, labels or range(n))
+    require_entries(given, what)
     found = []
     for vertex in given:
         if (number := find(vertex)) is None:

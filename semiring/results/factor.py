@@ -18,7 +18,7 @@ from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.rows_of_edges import grow_trees
 from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import borrowed, comes_from
-from semiring.arrays.followed import is_recorded
+from semiring.arrays.followed import is_recorded, refuse_compiling
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST
 from semiring.common.docstrings import described_by
@@ -327,6 +327,7 @@ class Factor(Shown):
         SemiringError
             If the solution needs pivoting (floats over plus-times), and SciPy is not installed.
         """
+        refuse_compiling("solve", b)
         if is_recorded(b):
             from semiring.results.factor_gradients import solve_with_gradient  # only where PyTorch is
 

@@ -457,6 +457,22 @@ def test_on_a_gpu(name: str) -> None:
     assert check(product(name), (x, y), atol=1e-6)
 
 
+def test_tensors_that_stand_for_others_are_not_read() -> None:
+    """Numbers and arrays without a gradient path are read from no tensor of `torch.func`, which has no memory."""
+    a = torch.rand(3, 3)
+    refused: list[tuple[str, Any, Any]] = [
+        ("lengths", lambda x: sr.scan(a, sr.LOG, lengths=x), torch.tensor([1, 2])),
+        ("sources", lambda x: sr.apsp(a, sources=x), torch.tensor([1, 2])),
+        ("targets", lambda x: sr.apsp(a, targets=[x]), torch.tensor([1, 2])),
+        ("a tensor", sr.pairwise, torch.rand(2, 3, 3)),
+    ]
+    for name, function, given in refused:
+        with pytest.raises(sr.GraphError, match=rf"{name} stands for others within torch\.func, and has no entries to read"):
+            torch.func.vmap(function)(given)
+        with pytest.raises(sr.GraphError, match=f"{name} stands for others"):
+            torch.func.functionalize(function)(given[0])
+
+
 def test_refused() -> None:
     a = torch.ones(2, 2).requires_grad_()
     plain = torch.ones(2, 2)
@@ -474,6 +490,19 @@ def test_refused() -> None:
         sr.matmul(a, plain.long(), sr.MIN_PLUS)
     with pytest.raises(sr.GraphError, match="b is a list; pass a tensor"):
         sr.matmul(a, [[1.0, 2.0], [3.0, 4.0]], sr.MIN_PLUS)
+    x = torch.tensor(1.0, requires_grad=True)
+    for nested in (
+        lambda: sr.matmul([[x, x]], plain, sr.LOG),
+        lambda: sr.multi_dot([plain, [[x], [x]]], sr.LOG),
+        lambda: sr.einsum("ij->", [[x, x]], semiring=sr.LOG),
+        lambda: sr.apsp([[x, x], [x, x]]),
+        lambda: sr.scan([[x, x], [x, x]], sr.LOG, lengths=2),
+        lambda: sr.pairwise([[x, x]]),
+    ):
+        with pytest.raises(sr.GraphError, match=r"nested list has tensors .*requires grad.*such as torch\.stack"):
+            nested()
+    with pytest.raises(sr.GraphError, match=r"b is a list; pass a tensor, such as torch\.stack"):
+        sr.matmul(a, [[x], [x]], sr.LOG)
     with pytest.raises(sr.GraphError, match="sparse"):
         sr.matmul(a, plain.to_sparse(), sr.MIN_PLUS)
     with pytest.raises(sr.ShapeError, match="do not fit"):

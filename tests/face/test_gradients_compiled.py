@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import semiring as sr
 from semiring.execution import compiled as compiling
+from semiring.execution.numbering import Numbering
 
 torch = pytest.importorskip("torch")
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -19,6 +26,8 @@ pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # PyTorc
 INF = math.inf
 LAST = sr.Semiring("same name", max, lambda a, b: a + b, -INF, 0)
 FIRST = sr.Semiring("same name", min, lambda a, b: a + b, INF, 0)
+OTHER = sr.Semiring("same name", min, max, INF, 0)
+FACTOR = sr.factor(np.ones((3, 3)))
 
 
 @pytest.fixture(autouse=True)
@@ -231,6 +240,45 @@ def test_semirings_and_numbers_change() -> None:
         assert torch.equal(another(a, semiring, number, nonedge), given(a, semiring, number, nonedge))
 
 
+def test_relaxations() -> None:
+    def function(a: Any, semiring: Any, temperature: Any) -> Any:
+        return sr.matmul(a, a, semiring.smooth(temperature)) + sr.closure(a + 9, sr.MIN_PLUS.smooth(0.5))
+
+    a, other = rand(3, 3), compiled(function)
+    for temperature in (0.5, 0.7, 2, 0, 1e-3):
+        for semiring in (sr.MIN_PLUS, sr.MAX_PLUS, FIRST):  # of one compilation each
+            torch.testing.assert_close(
+                results(lambda a, s=semiring, t=temperature: other(a, s, t), [a]),
+                results(lambda a, s=semiring, t=temperature: function(a, s, t), [a]),
+            )
+    assert sr.MIN_PLUS.smooth(2).number() == sr.MIN_PLUS.smooth(2).number()
+
+    def interrupted(a: Any) -> Any:
+        return torch.compiler.disable(sr.power)(a + 1, 2, sr.MIN_PLUS.smooth(0.25))
+
+    assert torch.equal(torch.compile(interrupted, backend="aot_eager")(a), interrupted(a))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64], ids=str)
+def test_reachability(dtype: Any) -> None:
+    functions: list[Any] = [
+        lambda a: sr.transitive_closure(a),
+        lambda a: sr.transitive_closure(a, reflexive=True, sources=[2, 0, 2], targets=1),
+        lambda a: sr.transitive_closure(a, nonedge=1),  # the others are edges
+        lambda a: sr.transitive_closure([a, a[:2, :2]])[1],
+        torch.vmap(lambda a: sr.transitive_closure(a, nonedge=0)),
+    ]
+    for n in (3, 7):
+        a = (rand(2, n, n) > 0.8).to(dtype)
+        for function in functions:
+            given = a if function is functions[-1] else a[0]
+            assert torch.equal(compiled(function)(given), function(given))
+        steps = torch.linalg.matrix_power((torch.eye(n) + a.float()).clamp(max=1), n) > 0
+        assert torch.equal(compiled(functions[-1])(a), (a.float() @ steps.float()) > 0)
+    empty = torch.zeros(0, 0, dtype=dtype)
+    assert torch.equal(compiled(functions[0])(empty), empty.bool())
+
+
 def test_no_gradient() -> None:
     def function(a: Any) -> Any:
         with torch.no_grad():
@@ -265,14 +313,65 @@ def test_export(strict: bool) -> None:
     torch.testing.assert_close(torch.export.export(Module(), (a,), strict=strict).module()(a), Module()(a))
 
 
+def test_an_exported_function_computes_over_its_own_semiring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Module(torch.nn.Module):  # type: ignore[misc, name-defined]  # PyTorch has no types here
+        def forward(self, a: Any) -> Any:
+            return sr.matmul(a, a, FIRST)
+
+    a = rand(4, 4)
+    torch.export.save(torch.export.export(Module(), (a,)), tmp_path / "function.pt2")
+    loaded = torch.export.load(tmp_path / "function.pt2").module()
+    assert torch.equal(loaded(a), Module()(a))
+    monkeypatch.setattr(compiling, "_calls", Numbering())  # as in another process
+    compiled(lambda a: sr.matmul(a, a, OTHER))(a)
+    with pytest.raises(sr.GraphError, match="compiled in another process"):
+        loaded(a)
+    compiled(lambda a: sr.matmul(a, a, FIRST))(a)
+    assert torch.equal(loaded(a), Module()(a))
+
+
+def test_numbers() -> None:
+    """Calls have numbers of their own, whichever comes first; threads share them."""
+    code = """if True:
+        import torch, semiring as sr
+        from semiring.execution import compiled
+        inf, plus = float("inf"), lambda a, b: a + b
+        made = (plus, None), (max, None), (plus, lambda a: 0 if a >= 0 else 1)
+        own = [sr.Semiring("own", min, mul, inf, 0, star=star, domain=(0, inf)) for mul, star in made]
+        a = torch.rand(3, 3, requires_grad=True)
+        functions = [
+            lambda a, s=s, t=t, k=k: sr.closure(a, s) if k else sr.matmul(a, a, s, ties=t)
+            for s in own for t, k in (("first", 0), ("split", 0), ("first", 1))
+        ]
+        for i in ORDER:
+            for x in (a, a.detach()):
+                torch.compile(functions[i], backend="eager", fullgraph=True)(x)
+                torch.compiler.reset()
+        print(*sorted(compiled._calls))
+    """
+    first, second = (
+        subprocess.check_output([sys.executable, "-c", code.replace("ORDER", f"range(9)[::{step}]")], text=True) for step in (1, -1)
+    )
+    assert first == second
+    numbers = [*map(int, first.split())]
+    assert len(numbers) == 15  # the ties of products without a gradient are no difference
+    assert all(y - x > 1 for x, y in itertools.pairwise(numbers))
+    with ThreadPoolExecutor(8) as threads:
+        numbers = [*threads.map(lambda i: sr.Semiring(f"thread {i % 20}", min, lambda a, b: a + b, INF, 0).number(), range(200))]
+    assert all(sr.Semiring.numbered[number].name == f"thread {i % 20}" for i, number in enumerate(numbers))
+
+
 REFUSED: dict[str, tuple[Any, str]] = {
     "c": (lambda a: sr.matmul(a, a, sr.MIN_PLUS, c=a), r"inside torch\.compile, c, out, mask, dtype and overflow do not work"),
-    "k": (lambda a: sr.matmul(a, a, sr.MIN_PLUS, k=2), "a tensor has no entries while PyTorch compiles the function"),
+    "k": (lambda a: sr.matmul(a, a, sr.MIN_PLUS, k=2), "the entries of a tensor are unknown while PyTorch compiles"),
     "paths": (lambda a: sr.apsp(a, paths=True), r"inside torch\.compile, paths= does not work"),
     "limit": (lambda a: sr.apsp(a, limit=3), r"inside torch\.compile, limit= does not work"),
-    "a tensor of sources": (lambda a: sr.apsp(a, sources=torch.tensor([1])), "pass numbers in a list"),
+    "a tensor of sources": (lambda a: sr.apsp(a, sources=torch.tensor([1])), "entries of sources are unknown .* pass numbers in a list"),
+    "an array of targets": (lambda a: sr.apsp(a, targets=np.array([1])), "entries of targets are unknown .* pass numbers in a list"),
+    "a list of tensors": (lambda a: sr.apsp(a, sources=[torch.tensor(1)]), "entries of sources are unknown"),
     "no vertex": (lambda a: sr.apsp(a, sources=3), "there is no vertex 3"),
-    "lengths": (lambda a: sr.scan(a, sr.LOG, lengths=torch.tensor(3)), "pass numbers in a list"),
+    "lengths": (lambda a: sr.scan(a, sr.LOG, lengths=torch.tensor(3)), "entries of lengths are unknown .* pass numbers in a list"),
+    "an array of lengths": (lambda a: sr.scan(a, sr.LOG, lengths=np.array(3)), "entries of lengths are unknown"),
     "samples": (lambda a: sr.scan(a, sr.LOG, lengths=3, sample=1), r"inside torch\.compile, samples do not work"),
     "witness": (lambda a: sr.einsum("ij,jk->ik", a, a, semiring=FIRST, witness=True), r"inside torch\.compile, out, witness and"),
     "hops": (lambda a: sr.scan((a, a), "distance-hops", lengths=2, witness=True), "witness of structured elements does not work"),
@@ -283,6 +382,17 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "one axis": (lambda a: sr.apsp(a[0]), "a graph is a square matrix"),
     "NaN": (lambda a: sr.apsp(a * math.nan), "NaN is not an element"),
     "a cycle": (lambda a: sr.apsp(a - 2), "the graph has a negative cycle"),
+    "power": (lambda a: sr.power(a, 2, sr.LOG), r"power does not work inside torch\.compile; .* within torch\.compiler\.disable"),
+    "pairwise": (lambda a: sr.pairwise(a[:, :2], a[:, 1:]), r"pairwise does not work inside torch\.compile"),
+    "factor": (lambda a: sr.factor(a), r"factor does not work inside torch\.compile"),
+    "solve": (lambda a: FACTOR.solve(a[0]), r"solve does not work inside torch\.compile"),
+    "floats as edges": (lambda a: sr.transitive_closure(a, nonedge=0), "Pass a tensor of bool, such as graph != 0"),
+    "numbers that are no truth values": (lambda a: sr.transitive_closure((4 * a + 2).int()), "neither 0 nor 1; pass nonedge=0"),
+    "nested lists": (lambda a: sr.matmul([[a[0, 0]]], [[a[0, 0]]], sr.LOG), r"nested list .* such as torch\.stack"),
+    "a nested list": (lambda a: sr.matmul([[a[0, 0]] * 3], a, sr.LOG), r"a is a list; pass a tensor, such as torch\.stack"),
+    "temperature": (lambda a: sr.matmul(a, a, sr.MIN_PLUS.smooth(a[0, 0])), "temperature must be a number of Python"),
+    "no temperature": (lambda a: sr.matmul(a, a, sr.MIN_PLUS.smooth(-1)), "temperature is -1.0; it must be 0"),
+    "no relaxation": (lambda a: sr.matmul(a, a, sr.LOG.smooth(1)), "log has no relaxation"),
 }
 
 
@@ -323,7 +433,7 @@ def test_operators(monkeypatch: pytest.MonkeyPatch) -> None:
         "scan": (lambda: sr.scan(a, sr.LOG, weights=w, last=True), [a[None], w, w[0]]),
     }
     for function, operands in calls.values():
-        monkeypatch.setattr(compiling, "_calls", {})
+        monkeypatch.setattr(compiling, "_calls", Numbering())
         with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
             function()
         (number,) = compiling._calls

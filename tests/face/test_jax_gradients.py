@@ -422,7 +422,7 @@ def test_numbers_of_products() -> None:
     """Two semirings of the same recording and another domain are two products, in each process with the same number."""
     code = (
         "import semiring as sr; from semiring.execution import traced, traced_product; "
-        "print(traced._number_of(traced_product._Product(sr.LOG, (False, 'cpu', None, True))))"
+        "print(traced._asked.number(traced_product._Product(sr.LOG, (False, 'cpu', None, True))))"
     )
     first, second = (subprocess.check_output([sys.executable, "-c", code], text=True) for _ in range(2))
     assert first == second
