@@ -131,6 +131,9 @@ def distribution(
     return Distribution(sums[place], farthest[place], total, complete[place], cells.tables, cells.fraction == 0)
 
 
+_adding = forks.lock()  # one for all histograms, because forks take each lock for ever
+
+
 class _Cells:
     """The histogram: tables of cells by exponent, the largest fraction seen, and the `highest` distance that needs a cell."""
 
@@ -138,7 +141,6 @@ class _Cells:
         self.least = self.highest = least or 0.0
         self.most, self.fraction = most, 0.0
         self.tables: dict[int, tuple[int, Array]] = {}
-        self._lock = forks.lock()
 
     @property
     def exponent(self) -> int:
@@ -151,7 +153,7 @@ class _Cells:
 
     def add(self, counts: Array, exponent: int, fraction: float) -> None:
         """Add the counts of a sweep, and its largest fraction."""
-        with self._lock:
+        with _adding:
             self.fraction = max(self.fraction, fraction)
             first, before = self.tables.get(exponent, (self.first(exponent), np.zeros(self.most, np.int64)))
             self.tables[exponent] = first, before + counts

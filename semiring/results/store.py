@@ -149,15 +149,11 @@ class Store(ABC):
         if edges.symbolic:
             raise DTypeError("all_paths and count compare numbers, and these elements are symbols; path returns one path")
         searches = searches_for(self.semiring, edges.dtypes, "cpu")
-        found: dict[int, AllPaths] = {}
 
+        @functools.lru_cache(maxsize=_SOURCES)  # which threads may share
         def best_from(source: int) -> AllPaths:
-            if source not in found:
-                while len(found) >= _SOURCES:
-                    del found[next(iter(found))]
-                name = self.names.nodes.__getitem__
-                found[source] = AllPaths(self.semiring, edges, source, reflexive=self.reflexive, searches=searches, name=name)
-            return found[source]
+            name = self.names.nodes.__getitem__
+            return AllPaths(self.semiring, edges, source, reflexive=self.reflexive, searches=searches, name=name)
 
         return best_from
 

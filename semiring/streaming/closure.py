@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -74,11 +74,13 @@ def visit(
             pipeline.drain()
 
     with ThreadPoolExecutor(len(pipelines)) as workers:
+        shares = [workers.submit(share, device) for device in range(len(pipelines))]
         try:
-            for done in [workers.submit(share, device) for device in range(len(pipelines))]:
-                done.result()
+            while shares:
+                shares.pop(0).result()  # an error and a frame with its future would keep each other
         except BaseException:
             stopped.set()
+            shares.clear()
             raise
 
 
@@ -177,10 +179,10 @@ def run_workers(
     def compute(device: int) -> None:
         work(device, lambda pipeline: _Worker(pipeline, programs[device], rows, dependencies, reflexive=reflexive).run())
 
-    workers = ThreadPoolExecutor(here + 1)
+    workers, working = ThreadPoolExecutor(here + 1), list[Future[None]]()
     try:
         dependencies.report()
-        working = [workers.submit(compute, device) for device in range(here) if not journal.finished]
+        working += [workers.submit(compute, device) for device in range(here) if not journal.finished]
         if share is None:
             wait(working)
         else:
@@ -192,16 +194,21 @@ def run_workers(
         if share is not None and not isinstance(dependencies.error, Stopped | None):
             share.ranks.tell_of_failure()
         workers.shutdown()
-    if dependencies.error is not None and not isinstance(dependencies.error, DivergentPivot):
-        dependencies.error.add_note(journal.describe())
-    if share is not None:
-        try:
-            share.ranks.settle(dependencies.error)
-        except BaseException:
-            share.panels.finish()
-            raise
-    elif dependencies.error is not None:
-        raise dependencies.error
+        working.clear()
+    failure, dependencies.error = dependencies.error, Stopped()  # pipelines may still be writing, and fail
+    try:
+        if failure is not None and not isinstance(failure, DivergentPivot):
+            failure.add_note(journal.describe())
+        if share is not None:
+            try:
+                share.ranks.settle(failure)
+            except BaseException:
+                share.panels.finish()
+                raise
+        elif failure is not None:
+            raise failure
+    finally:
+        del failure  # else the error and this frame keep each other, and the files mapped
     journal.complete(count)
 
 

@@ -317,6 +317,8 @@ class DevicePipeline:
         self._free.put(None)
         self._reader.shutdown(cancel_futures=True)
         self._writer.shutdown()
+        self._loading.clear()  # errors in here have this pipeline in their frames
+        self._writing.clear()
 
 
 def resident_pipelines(engines: Sequence[Engine], memories: Sequence[DeviceMemory], rows: Sequence[slice]) -> list[DevicePipeline]:

@@ -79,7 +79,7 @@ def test_the_best_of_whole_rows(a: Any, k: int, limit: Any, kind: str, data: Any
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_scipys_rows(threads: int) -> None:
-    n, rng = 3000, np.random.default_rng(0)
+    n, rng = 1500, np.random.default_rng(0)
     tails, heads = rng.integers(0, n, (2, 3 * n))
     graph = sp.coo_array((rng.random(3 * n), (tails, heads)), shape=(n, n)).tocsr()
     rows = csgraph.dijkstra(graph)

@@ -74,6 +74,7 @@ def squared(a: Any, b: Any, semiring: Any) -> Any:
     return sr.matmul(a + 1, b, semiring).square().sum()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("semiring", [sr.MIN_PLUS, "max-times", sr.LOG, sr.PLUS_TIMES], ids=str)
 def test_products(semiring: Any, device: str) -> None:
@@ -97,6 +98,7 @@ CLOSURES: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", CLOSURES)
 def test_closures(name: str, device: str) -> None:
@@ -115,6 +117,7 @@ SCANS: dict[str, tuple[Any, list[list[tuple[int, ...]]]]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", SCANS)
 def test_scans(name: str, device: str) -> None:
@@ -157,6 +160,7 @@ def test_against_pytorch() -> None:
     torch.testing.assert_close(results(last, [a, a[:4]]), results(by_steps, [a, a[:4]]))
 
 
+@pytest.mark.exhaustive
 def test_inductor() -> None:
     alike(lambda a: sr.apsp(a * 2).square(), [graph(5, 5)], [graph(9, 9)], backend="inductor")
     alike(lambda a, w: sr.scan(a, sr.LOG, weights=w + 1), [rand(3, 3), rand(4, 3)], [rand(5, 5), rand(2, 5)], backend="inductor")

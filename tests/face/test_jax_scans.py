@@ -79,10 +79,15 @@ def weighed(function: Callable[..., Any]) -> Callable[..., Any]:
     return total
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "form", "reverse", "last"),
-    [(name, form, i % 2 > 0, i // len(FORMS) % 2 > 0) for i, (name, form) in enumerate(itertools.product(TERMS, FORMS))],
+    # Each form with some semirings, and each semiring with some forms: the compiler of JAX takes seconds for each pair.
+    [
+        (name, form, (i + j) % 2 > 0, (i + j) // 2 % 2 > 0)
+        for (i, name), (j, form) in itertools.product(enumerate(TERMS), enumerate(FORMS))
+        if (i + j) % 3 == 0
+    ],
 )
 def test_against_a_loop(name: str, form: str, reverse: bool, last: bool) -> None:
     given = operands(form)
@@ -107,10 +112,17 @@ def test_against_a_loop(name: str, form: str, reverse: bool, last: bool) -> None
     alike(everything(scanned(name, reverse=reverse, last=last)), expected)
 
 
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize(("reverse", "last"), list(itertools.product([False, True], repeat=2)))
-@pytest.mark.parametrize("form", ["one matrix, a batch", "a matrix each step", "a matrix each sequence", "no weights"])
-@pytest.mark.parametrize("name", ["log", "max-times", "plus-times"])
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    ("name", "form", "reverse", "last"),
+    [  # each form and each semiring with each direction and each kind of result
+        (name, form, (i + j) % 2 > 0, (i + j) // 2 % 2 > 0)
+        for (i, name), (j, form) in itertools.product(
+            enumerate(["log", "max-times", "plus-times"]),
+            enumerate(["one matrix, a batch", "a matrix each step", "a matrix each sequence", "no weights"]),
+        )
+    ],
+)
 def test_lengths_against_pytorch(name: str, form: str, reverse: bool, last: bool) -> None:
     """Entries beyond the lengths are NaN, and have gradients of exactly 0; so have elements without a term, whatever their gradients."""
     torch, (semiring, *_) = pytest.importorskip("torch"), TERMS[name]
@@ -162,12 +174,11 @@ def test_posterior_marginals() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", ["soft-min", "max-times", "plus-times", "shared"])
-def test_differences(name: str) -> None:
-    given = [numbers(3, 3), numbers(3, 3, seed=1), numbers(3, seed=2)]
-    for reverse in (False, True):
-        total = jax.jit(weighed(scanned(name, reverse=reverse)))
-        check_grads(total, given, 2, modes=["fwd", "rev"], atol=1e-3, rtol=1e-4, eps=1e-5)
+@pytest.mark.parametrize(("name", "reverse"), [("soft-min", False), ("max-times", True), ("plus-times", False), ("shared", True)])
+def test_differences(name: str, reverse: bool) -> None:
+    given = [numbers(2, 2), numbers(3, 2, seed=1), numbers(2, seed=2)]
+    total = jax.jit(weighed(scanned(name, reverse=reverse)))
+    check_grads(total, given, 2, modes=["fwd", "rev"], atol=1e-3, rtol=1e-4, eps=1e-5)
 
 
 @pytest.mark.exhaustive

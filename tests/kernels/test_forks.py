@@ -107,7 +107,7 @@ def compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 @pytest.mark.exhaustive
 def test_forks_while_another_thread_compiles(compiling: None) -> None:
-    for i in range(20):
+    for i in range(12):
         time.sleep(0.003 * (i % 7))
         finished(forked(partial(computes, -i - 0.5)))
 

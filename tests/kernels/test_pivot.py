@@ -64,7 +64,7 @@ def assert_blocks_equal(found: Block | int, expected: Block | int, *, close: boo
 
 
 @pytest.mark.exhaustive
-@examples(120)
+@examples(60)
 @given(
     case=st.sampled_from(IDEMPOTENT),
     n=st.sampled_from(SIDES),

@@ -66,7 +66,7 @@ def test_witness_as_defined(semiring: Semiring, dtypes: DTypes) -> None:
 
 
 @pytest.mark.exhaustive
-@examples(250)
+@examples(120)
 @given(case=cases, seed=seeds, data=st.data())
 def test_shapes_and_layouts(case: tuple[Semiring, DTypes], seed: np.random.Generator, data: st.DataObject) -> None:
     semiring, dtypes = case

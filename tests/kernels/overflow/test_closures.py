@@ -108,7 +108,7 @@ def test_what_comes_near_infinity_on_the_way_is_no_wrapped_number(device: str, s
     half = abs(infinity) // 2
     rng = np.random.default_rng(7)
     answered = 0
-    for trial in range(60):
+    for trial in range(36):
         a = weights_near_the_limits(rng, dtype, sign)
         reflexive, block = bool(trial % 2), (None, 1, 2)[trial % 3]
         exact = exact_distances(a, infinity, reflexive=reflexive, best=best)
@@ -128,7 +128,7 @@ def test_what_comes_near_infinity_on_the_way_is_no_wrapped_number(device: str, s
             assert [[None if d == infinity else int(d) for d in row] for row in values.tolist()] == exact, options
             if options.get("paths"):
                 testing.assert_paths_valid(found, a)
-    assert answered > 100
+    assert answered > 60
 
 
 @pytest.mark.parametrize(
