@@ -21,6 +21,10 @@ collect_ignore = ["mpi/program.py", "mpi/sparse.py"]  # ranks run them; to colle
 # Whoever looks at a failed test wants to see where inside the library it failed.
 os.environ.setdefault("SEMIRING_TRACEBACK", "full")
 
+# Functions that JAX traces compute on the CPU alone. On a GPU, JAX would reserve most of the memory for itself.
+os.environ.setdefault("JAX_DEFAULT_DEVICE", "cpu")
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
 loops.checking = True
 
 # The first example of a kind may compile a kernel.

@@ -19,7 +19,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.autograd import in_front
 from semiring.common.errors import GraphError
-from semiring.execution.gradients import Call
+from semiring.execution.gradients import DifferentiableCall
 from semiring.execution.numbering import Numbering
 
 __all__ = ["apply_operator", "in_graph"]
@@ -92,12 +92,12 @@ def _run(number: int, *values: Any) -> Any:
     return function(*_unpacked(args, given), **_unpacked(options, given))
 
 
-def apply_operator(call: Call, operands: Sequence[Any]) -> list[Any]:
+def apply_operator(call: DifferentiableCall, operands: Sequence[Any]) -> list[Any]:
     """Apply the operator of a call instead of its `torch.autograd.Function`."""
     return _completed(call, operands, torch.ops.semiring.call(list(operands), _calls.number(call)))
 
 
-def _completed(call: Call, operands: Sequence[Any], found: Sequence[Any]) -> list[Any]:
+def _completed(call: DifferentiableCall, operands: Sequence[Any], found: Sequence[Any]) -> list[Any]:
     """Return all results, None for absent ones."""
     present = iter(found)
     return [None if form is None else next(present) for form in call.results(operands)]

@@ -26,7 +26,7 @@ from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
 __all__ = [
-    "Call", "Options", "Results", "applied", "computed", "device_in", "multiply_with_gradient",
+    "DifferentiableCall", "Options", "Results", "applied", "computed", "device_in", "multiply_with_gradient",
     "not_propagated", "operands_with_gradient", "product_of_tensors", "result_dtypes", "stand_in", "tensors_of",
 ]  # fmt: skip
 
@@ -36,7 +36,7 @@ Results = list[tuple[Shape, Any] | None]
 """Shape and dtype of each result of an `autograd.Function`; None for an absent result."""
 
 
-class Call(Protocol):
+class DifferentiableCall(Protocol):
     """A call without its operands: one `autograd.Function` computes it, or one operator of `torch.library`."""
 
     @property
@@ -44,11 +44,11 @@ class Call(Protocol):
         """The number of results with a gradient, which come first."""
         raise NotImplementedError
 
-    def on(self, operands: Sequence[Any]) -> Call:
+    def on(self, operands: Sequence[Any]) -> DifferentiableCall:
         """Return the call on operands with entries."""
         raise NotImplementedError
 
-    def in_batch(self, size: int) -> Call:
+    def in_batch(self, size: int) -> DifferentiableCall:
         """Return the call on so many stacks of ``vmap``; a number that its forward pass finds belongs to this call too."""
         raise NotImplementedError
 
@@ -116,7 +116,7 @@ def product_of_tensors(left: list[Any], right: list[Any], semiring: Semiring, op
     return [x if x is None or x.shape == shape else x.reshape(shape) for x in found]
 
 
-def applied(call: Call, operands: Sequence[Any]) -> Any:
+def applied(call: DifferentiableCall, operands: Sequence[Any]) -> Any:
     """Apply the `autograd.Function` of a call, or the operator that stands for it while PyTorch compiles."""
     if is_staged():
         if not {"Grad", "Jvp"}.isdisjoint(transformations()):

