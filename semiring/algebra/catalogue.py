@@ -260,8 +260,6 @@ def as_semiring(value: Semiring | str) -> Semiring:
         return value
     if not isinstance(value, str):
         raise SemiringError(f"semiring is {value!r}; pass a Semiring such as semiring.MIN_PLUS, or a name such as 'min-plus'")
-    if value in Semiring.named:  # a relaxation that was made while torch.compile followed the code
-        return Semiring.named[value]
     name = value.strip().lower().replace("_", "-")
     if name not in _NAMED:
         names = or_similar(name, _NAMED, f"the built-in semirings are {', '.join(sorted(semirings()))}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -81,7 +82,6 @@ class Semiring(AlgebraicStructure):
     witness: bool = field(default=False, kw_only=True)
     recorded_from_weight: tuple[Expr, ...] = field(default=(), init=False)
     numbered: ClassVar[list[Semiring]] = []
-    named: ClassVar[dict[str, Semiring]] = {}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -153,14 +153,6 @@ class Semiring(AlgebraicStructure):
         SemiringError
             For another semiring or another temperature. A closure raises `DivergenceError` if the sum over all walks diverges.
         """
-        if _is_torch_imported():
-            import torch  # pyright: ignore[reportMissingImports]  # torch.compile cannot follow a dictionary of modules
-
-            if torch.compiler.is_dynamo_compiling():
-                if type(temperature) not in (int, float):
-                    raise SemiringError("inside torch.compile, temperature must be a number of Python; make other relaxations outside")
-                # The compiler compiles again for another text, and for an object of another identity.
-                return self._name_of_relaxation(float(temperature).hex(), id(self))  # type: ignore[return-value]  # `as_semiring` reads names
         least, most = (is_operation(self.program.add[0], (name,)) for name in ("min", "max"))
         if self.components > 1 or not (least or most) or not is_operation(self.program.mul[0], ("add",)) or self.witness:
             raise SemiringError(f"{self.name} has no relaxation; min-plus and max-plus have one")
@@ -168,17 +160,12 @@ class Semiring(AlgebraicStructure):
             raise SemiringError(f"temperature is {temperature!r}; it must be 0, or a number from 1e-30 to 1e30")
         if temperature == 0:
             return self
-        add, star = relaxed(-1 / float(temperature) if least else 1 / float(temperature))
-        name = f"{self.name} at temperature {float(temperature):g}"
-        return Semiring(name, add, self.mul, self.zero, self.one, star=star, domain=self.domain)
-
-    def _name_of_relaxation(self, temperature: str, _: int) -> str:
-        made = self.smooth(float.fromhex(temperature))
-        Semiring.named[name := f"{made.name}, number {made.number()}"] = made
-        return name
+        torch: Any = sys.modules.get("torch")  # its compiler cannot follow a recording
+        make = _relaxation if torch is None else torch.compiler.disable(_relaxation)
+        return make(self, float(temperature), least=least)
 
     def number(self) -> int:
-        """Return the number that stands for the semiring in this process, and keep it, where another library takes no objects.
+        """Return the number that stands for this object in this process, and keep it, where another library takes no objects.
 
         Examples
         --------
@@ -186,9 +173,9 @@ class Semiring(AlgebraicStructure):
         >>> Semiring.numbered[MAX_MIN.number()]
         <semiring max-min: 0 = -inf, 1 = inf>
         """
-        if self not in Semiring.numbered:
-            Semiring.numbered.append(self)
-        return Semiring.numbered.index(self)
+        if not any(other is self for other in Semiring.numbered):
+            Semiring.numbered.append(self)  # maybe twice, by two threads: the first one counts
+        return next(i for i, other in enumerate(Semiring.numbered) if other is self)
 
     def require_selective(self) -> None:
         """Refuse a ⊕ that is not selective, because no single k wins.
@@ -267,11 +254,14 @@ class Semiring(AlgebraicStructure):
         return ", ".join(found)
 
 
-def _is_torch_imported() -> bool:
-    return "torch" in sys.modules
+@functools.lru_cache(maxsize=256)
+def _relaxation(semiring: Semiring, temperature: float, *, least: bool) -> Semiring:
+    add, star = relaxed(-1 / temperature if least else 1 / temperature)
+    name = f"{semiring.name} at temperature {temperature:g}"
+    return Semiring(name, add, semiring.mul, semiring.zero, semiring.one, star=star, domain=semiring.domain)
 
 
-_once: list[Any] = [_is_torch_imported, Semiring.number, Semiring._name_of_relaxation]
-for _function in _once:
-    _function._dynamo_marked_constant = True  # torch.compile calls it once
+Semiring.number._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile calls it once
+for _name, _value in (("", True), ("_msg", "torch.compile cannot follow a recording; make the relaxation outside, or without fullgraph")):
+    setattr(Semiring.smooth, f"_torchdynamo_disable{_name}", _value)
 Semiring.__init__ = raised_here(Semiring.__init__)  # type: ignore[method-assign]  # `dataclass` writes it

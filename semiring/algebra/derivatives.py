@@ -97,6 +97,7 @@ def _column(roots: tuple[Expr, ...], variable: Expr) -> tuple[Expr, ...]:
     return tuple(found[root] for root in roots)
 
 
+@functools.lru_cache(maxsize=256)
 def uses_operands(jacobian: Jacobian) -> bool:
     """Return True if a derivative depends on the operands, as those of sums do not."""
     return any(e.op == "var" for row in jacobian for e in nodes(*row))

@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from semiring.arrays.followed import is_staged, is_transformed, requires_gradient
@@ -28,9 +29,11 @@ def gradient_required() -> Iterator[None]:
 
 def adjoint_if_needed(find: Callable[[], R], operands: Sequence[Any]) -> R | None:
     """Return the adjoint that a function finds; None for tensors that are only compiled, or transformed, such as by `vmap`."""
-    needed, parts = any(map(requires_gradient, operands)), [v for x in operands for v in (x if isinstance(x, tuple | list) else (x,))]
-    if not needed and is_staged() and not any(is_transformed(x) for x in parts if hasattr(x, "new_full")):
-        return None
+    needed = any(map(requires_gradient, operands))
+    if not needed and is_staged():
+        parts = [v for x in operands for v in (x if isinstance(x, tuple | list) else (x,))]
+        if not any(is_transformed(x) for x in parts if hasattr(x, "new_full")):
+            return None
     try:
         with gradient_required():
             return find()
@@ -38,6 +41,13 @@ def adjoint_if_needed(find: Callable[[], R], operands: Sequence[Any]) -> R | Non
         if needed:
             raise
         return None
+
+
+class _Signature(inspect.Signature):
+    """Signature of a function whose arguments all come by position, so that nothing is left to bind."""
+
+    def bind(self, *args: Any, **_: Any) -> Any:
+        return SimpleNamespace(args=args, kwargs={}, apply_defaults=int)
 
 
 @functools.cache
@@ -51,7 +61,7 @@ def differentiable(name: str, forward: Any, keep: Any, backward: Any, jvp: Any) 
         found = made.apply(call.in_batch(info.batch_size), *in_front(info.batch_size, axes[1:], operands))
         return found, tuple(None if x is None else 0 for x in found)
 
-    forward.__signature__ = inspect.signature(forward)  # PyTorch asks for it at every call
+    forward.__signature__ = _Signature()  # PyTorch binds arguments at every call
     methods = {"forward": forward, "setup_context": keep, "backward": by_vmap(backward), "jvp": by_vmap(jvp), "vmap": vmap}
     made: Any = type(name, (sys.modules["torch"].autograd.Function,), {key: staticmethod(f) for key, f in methods.items()})
     return made

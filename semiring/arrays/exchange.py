@@ -350,7 +350,7 @@ def _maker(value: Any, root: str) -> Callable[[Any], Any] | None:
 
 
 def _torch(tensor: Any) -> str | None:
-    if "strided" not in str(tensor.layout):
+    if tensor.layout is not sys.modules["torch"].strided:
         return "is sparse; pass .to_dense() with the semiring's zero where no entry is stored, or a SciPy sparse array"
     if requires_gradient(tensor):
         return "requires a gradient, which this function does not propagate; pass .detach()"

@@ -18,12 +18,22 @@ __all__ = [
 def requires_gradient(value: Any) -> bool:
     """Return True for a tensor of PyTorch that requires a gradient, or a tuple with one; within ``torch.no_grad`` none does.
 
+    A batch of `torch.func.vmap` requires the gradient of the tensor that it stands for.
+
     >>> requires_gradient(2.5)
     False
     """
-    parts = value if isinstance(value, tuple | list) else (value,)
     torch: Any = sys.modules.get("torch")
-    return torch is not None and any(getattr(part, "requires_grad", False) for part in parts) and torch.is_grad_enabled()
+    if torch is None:
+        return False
+    batches = torch._C._functorch
+    for part in value if isinstance(value, tuple | list) else (value,):
+        x = part
+        while isinstance(x, torch.Tensor) and batches.is_batchedtensor(x):
+            x = batches.get_unwrapped(x)
+        if getattr(x, "requires_grad", False):
+            return bool(torch.is_grad_enabled())
+    return False
 
 
 def is_recorded(value: Any) -> bool:
@@ -74,11 +84,14 @@ def refuse_compiling(function: str, *operands: Any) -> None:
 
 def require_entries(value: Any, name: str) -> None:
     """Refuse a tensor, or a list of tensors, whose entries PyTorch does not show, because it compiles or transforms the function."""
-    x = value[0] if type(value) in (list, tuple) and value else value
-    if hasattr(x, "fake_mode"):
-        raise GraphError(f"the entries of {name} are unknown while PyTorch compiles; pass numbers in a list, or call the function outside")
-    if "torch" in sys.modules and isinstance(x, sys.modules["torch"].Tensor) and is_transformed(x):
-        raise GraphError(f"{name} stands for others within torch.func, and has no entries to read; pass numbers, or the whole batch")
+    torch: Any = sys.modules.get("torch")
+    for x in () if torch is None else value if type(value) in (list, tuple) else (value,):
+        if isinstance(x, torch.Tensor) and hasattr(x, "fake_mode"):
+            raise GraphError(
+                f"the entries of {name} are unknown while PyTorch compiles; pass numbers in a list, or call the function outside"
+            )
+        if isinstance(x, torch.Tensor) and is_transformed(x):
+            raise GraphError(f"{name} stands for others within torch.func, and has no entries to read; pass numbers, or the whole batch")
 
 
 def is_traced(value: Any) -> bool:

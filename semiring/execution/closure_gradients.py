@@ -54,6 +54,10 @@ class _Call:
     def width(self) -> int:
         return self.question.semiring.components
 
+    @property
+    def has_gradient(self) -> bool:
+        return self.adjoint is not None
+
     def on(self, operands: Sequence[Any]) -> _Call:
         if self.roots is None:
             return replace(self, roots=np.arange(_side(operands[0])))

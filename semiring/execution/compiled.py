@@ -89,7 +89,8 @@ def _run(number: int, *values: Any) -> Any:
     """Call a public function by its number."""
     function, args, options = _asked[number]
     given = iter(values)
-    return function(*_unpacked(args, given), **_unpacked(options, given))
+    # After a break of its graph PyTorch compiles parts of the function alone, which would take the call for another one to hand over.
+    return torch.compiler.disable(function)(*_unpacked(args, given), **_unpacked(options, given))
 
 
 def apply_operator(call: DifferentiableCall, operands: Sequence[Any]) -> list[Any]:
@@ -158,6 +159,8 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: list[Any]) -> None:
 
 
 def _backward(ctx: Any, gradients: list[Any]) -> tuple[Any, ...]:
+    if not _calls[ctx.number].has_gradient:
+        raise GraphError("PyTorch compiled the function for tensors without a gradient; export or trace it with tensors that require one")
     operands, found = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
     given = [torch.zeros_like(x) if g is None else g for g, x in zip(gradients[: _calls[ctx.number].width], found, strict=False)]
     return torch.ops.semiring.gradient(operands, found, given, ctx.needs_input_grad[0], ctx.number), None

@@ -44,6 +44,11 @@ class DifferentiableCall(Protocol):
         """The number of results with a gradient, which come first."""
         raise NotImplementedError
 
+    @property
+    def has_gradient(self) -> bool:
+        """True if the forward pass finds what the backward pass reads."""
+        raise NotImplementedError
+
     def on(self, operands: Sequence[Any]) -> DifferentiableCall:
         """Return the call on operands with entries."""
         raise NotImplementedError
@@ -81,6 +86,10 @@ class _Call:
     @property
     def width(self) -> int:
         return self.semiring.components
+
+    @property
+    def has_gradient(self) -> bool:
+        return self.adjoint is not None
 
     def on(self, operands: Sequence[Any]) -> _Call:
         return self
@@ -130,6 +139,8 @@ def applied(call: DifferentiableCall, operands: Sequence[Any]) -> Any:
 def _arranged(left: list[Any], right: list[Any]) -> tuple[list[Any], list[Any], Shape]:
     """Convert the components of two operands to stacks of matrices of the product's dtypes; return the product's own shape too."""
     rows, columns = tuple(left[0].shape), tuple(right[0].shape)
+    if len(rows) == len(columns) == 2 and rows[1] == columns[0] and len({x.dtype for x in (*left, *right)}) == 1 and left[0].itemsize > 2:
+        return left, right, (rows[0], columns[1])  # as below, in less time
     batch, row, column = leading_axes(rows, columns)
     shape = *batch, *rows[-2:-1], *(() if column else columns[-1:])
     if row:
@@ -240,9 +251,9 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
 
 
 def _forward_pass(ctx: Any, like: Any) -> ForwardPass:
-    """Return the forward pass; repeated rows of zeros stand for operands whose entries the adjoint does not read."""
+    """Return the forward pass; a repeated row of any numbers stands for an operand whose entries the adjoint does not read."""
     *operands, found = ctx.saved_tensors
-    operands, width = operands or [like.new_zeros(shape[-1:], dtype=kind).expand(shape) for shape, kind in ctx.forms], ctx.call.width
+    operands, width = operands or [like.new_empty(shape[-1:], dtype=kind).expand(shape) for shape, kind in ctx.forms], ctx.call.width
     return ForwardPass(operands[:width], operands[width:], found, ctx.call.deficit)
 
 

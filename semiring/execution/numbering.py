@@ -7,6 +7,7 @@ import hashlib
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from semiring.algebra.carrier import Predicate
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, flat
 from semiring.common import forks
@@ -16,21 +17,23 @@ __all__ = ["Numbering"]
 
 
 class Numbering(dict[int, Any]):
-    """Calls by their numbers; equal calls share one.
+    """Calls by their numbers; calls of one meaning share one.
 
     No call is ever dropped: a compiled function has the number alone, and nobody tells when the last such function is gone.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._lock = forks.lock()
+        self._lock, self._meanings = forks.lock(), dict[int, str]()
 
     def number(self, call: Any) -> int:
         """Return the number of a call: equal in all processes, because both libraries store compiled functions on disk."""
-        number = int.from_bytes(hashlib.blake2b(repr(_meaning(call)).encode(), digest_size=7).digest(), "little")
+        meaning = repr(_meaning(call))
+        number = int.from_bytes(hashlib.blake2b(meaning.encode(), digest_size=7).digest(), "little")
         with self._lock:
-            while self.setdefault(number, call) != call:
+            while self._meanings.setdefault(number, meaning) != meaning:
                 number += 1
+            self.setdefault(number, call)
         return number
 
     def __missing__(self, number: int) -> Any:
@@ -42,7 +45,9 @@ def _meaning(x: Any) -> Any:
     if isinstance(x, Semiring):
         star = x.recordings.get("star")
         operations = x.program.add, x.program.mul, () if star is None else (*star.results, star.undefined), x.recorded_from_weight
-        return x.name, *map(flat, operations), x.zero, x.one, repr(x.carrier), x.witness
+        return x.name, *map(flat, operations), x.zero, x.one, _meaning(x.carrier), x.witness
+    if isinstance(x, Predicate):
+        return repr(x.function) if x.recorded is None else flat((x.recorded,))
     if isinstance(x, Expr):
         return flat((x,))
     if isinstance(x, functools.partial):

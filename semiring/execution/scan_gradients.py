@@ -56,6 +56,10 @@ class _Call:
     wanted: tuple[Any, Any, Any] = (True, True, True)  # the operands whose gradients the adjoint computes
     width = 1
 
+    @property
+    def has_gradient(self) -> bool:
+        return self.options.witness or not is_selective(self.semiring)
+
     def in_batch(self, size: int) -> _Call:
         return replace(self, lengths=np.array(np.broadcast_to(self.lengths, (size, *self.lengths.shape))))
 

@@ -28,7 +28,7 @@ from semiring.algorithms.factorization import Factorization
 from semiring.arrays.autograd import adjoint_if_needed, differentiable, gradient_required, transposed
 from semiring.arrays.devices import torch_dtypes
 from semiring.arrays.followed import is_recorded, requires_gradient
-from semiring.common.errors import DTypeError, GraphError
+from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.graphs.dense import DTypes
 from semiring.graphs.reweighing import as_columns, as_elements
 
@@ -84,13 +84,15 @@ def _tensors_of(b: Any, semiring: Semiring, dtypes: DTypes) -> tuple[list[Any], 
     device = next(x.device for x in parts if is_recorded(x))
     tensors = [(x if isinstance(x, torch.Tensor) else torch.as_tensor(np.asarray(x))).to(device) for x in parts]
     if len(dtypes) == 1 and parts is b:  # rows
+        if len({x.shape for x in tensors}) > 1:
+            raise ShapeError(f"the rows of b have shapes {', '.join(str(tuple(x.shape)) for x in tensors)}; pass rows of one shape")
         tensors = [torch.stack(tensors)]
     elif len(tensors) != len(dtypes) or isinstance(b, list):
         raise GraphError(f"b over {semiring.name} are a tuple of {len(dtypes)} arrays")
     if all(d.kind == "f" for d in dtypes) and all(x.is_floating_point() for x in tensors):
         kinds = [torch_dtypes()[d] for d in dtypes]
         return [x.to(kind) for x, kind in zip(tensors, kinds, strict=True)], adjoint_if_needed(functools.partial(_form_of, semiring), (b,))
-    if requires_gradient(b):
+    if requires_gradient(b) or torch.autograd.forward_ad._current_level >= 0:
         found, own = (", ".join(map(str, each)) for each in ([x.dtype for x in tensors], dtypes))
         raise DTypeError(f"b requires a gradient, with {found} for a factor of {own}; both have to be floats")
     return tensors, None

@@ -173,8 +173,7 @@ def run_workers(
             with pipelines[device].memory.active():
                 task(pipelines[device])
         except BaseException as error:
-            dependencies.stop(error)
-            raise
+            dependencies.stop(error)  # and not raised: futures in a traceback would keep errors, and these files
 
     def compute(device: int) -> None:
         work(device, lambda pipeline: _Worker(pipeline, programs[device], rows, dependencies, reflexive=reflexive).run())

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import numpy as np
 import pytest
 
 import semiring as sr
+from semiring.streaming import closure
 
 MAPS = Path("/proc/self/maps")
 pytestmark = pytest.mark.skipif(not MAPS.exists(), reason="no list of mapped files")
@@ -102,4 +106,27 @@ def test_errors(what: str, overwrite: bool, tmp_path: Path) -> None:
     else:
         pytest.fail("no error")
     del matrix
+    assert not left_open(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals for threads")
+def test_a_keyboard_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, before, work = mapped(tmp_path, weights()), signal.signal(signal.SIGINT, signal.default_int_handler), closure._Worker.run
+
+    def interrupting(worker: Any) -> None:
+        time.sleep(0.2)  # until the main thread waits for this one
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(0.2)
+        work(worker)
+
+    monkeypatch.setattr(closure._Worker, "run", interrupting)
+    try:
+        sr.apsp(a, checkpoint=tmp_path / "state", block=8)
+    except KeyboardInterrupt:
+        pass
+    else:
+        pytest.fail("no interrupt")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    del a
     assert not left_open(tmp_path)

@@ -44,7 +44,7 @@ class _Value:
     constant: Any = None
 
 
-_INLINED = 16  # statements of a*; within the loop over pivots, NVRTC analyses a chain of remainders, as an inverse modulo p is, for minutes
+_INLINED = 32  # statements of a*; within the loop over pivots, NVRTC analyses a chain of remainders, as an inverse modulo p is, for minutes
 
 _CONDITION = np.dtype(bool, metadata={"condition": True})  # a distinct object, to tell conditions from components that are truth values
 
