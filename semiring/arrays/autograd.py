@@ -8,12 +8,21 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from semiring.arrays.followed import is_staged, is_transformed, requires_gradient
 from semiring.common.errors import GraphError, SemiringError
 
-__all__ = ["adjoint_if_needed", "differentiable", "gradient_required", "in_front", "transformations", "transposed"]
+__all__ = [
+    "DifferentiableCall",
+    "Results",
+    "adjoint_if_needed",
+    "differentiable",
+    "gradient_required",
+    "in_front",
+    "transformations",
+    "transposed",
+]
 
 R = TypeVar("R")
 
@@ -43,8 +52,42 @@ def adjoint_if_needed(find: Callable[[], R], operands: Sequence[Any]) -> R | Non
         return None
 
 
+Results = list[tuple[tuple[int, ...], Any] | None]
+"""Shape and dtype of each result of an `autograd.Function`; None for an absent result."""
+
+
+class DifferentiableCall(Protocol):
+    """A call without its operands, for an `autograd.Function`, or for an operator of `torch.library`."""
+
+    @property
+    def width(self) -> int:
+        """The number of results with a gradient, which come first."""
+        raise NotImplementedError
+
+    @property
+    def has_gradient(self) -> bool:
+        """True if the forward pass finds what the backward pass reads."""
+        raise NotImplementedError
+
+    def on(self, operands: Sequence[Any]) -> DifferentiableCall:
+        """Return the call on operands with entries."""
+        raise NotImplementedError
+
+    def in_batch(self, size: int) -> DifferentiableCall:
+        """Return the call on so many stacks of ``vmap``; a number that its forward pass finds belongs to this call too."""
+        raise NotImplementedError
+
+    def function(self) -> Any:
+        """Return the subclass of `torch.autograd.Function` that computes."""
+        raise NotImplementedError
+
+    def results(self, operands: Sequence[Any]) -> Results:
+        """Return the form of all results, by the shapes and dtypes of the operands alone."""
+        raise NotImplementedError
+
+
 class _Signature(inspect.Signature):
-    """Signature of a function whose arguments all come by position, so that nothing is left to bind."""
+    """Signature of a function with positional arguments alone: binding them has nothing to do."""
 
     def bind(self, *args: Any, **_: Any) -> Any:
         return SimpleNamespace(args=args, kwargs={}, apply_defaults=int)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.closure_adjoints import ClosureAdjoint, ClosurePass, closure_adjoint_of, deficits
-from semiring.arrays.autograd import adjoint_if_needed, differentiable, gradient_required, transposed
+from semiring.arrays.autograd import Results, adjoint_if_needed, differentiable, gradient_required, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes
 from semiring.arrays.followed import requires_gradient
 from semiring.common.errors import DTypeError
-from semiring.execution.gradients import Results, applied, computed, device_in, not_propagated, result_dtypes, tensors_of
+from semiring.execution.gradients import applied, computed, device_in, not_propagated, result_dtypes, tensors_of
 from semiring.execution.product import multiply
 from semiring.execution.question import Question
 from semiring.execution.strategy import solve

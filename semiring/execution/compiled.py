@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.autograd import in_front
+from semiring.arrays.autograd import DifferentiableCall, in_front
 from semiring.common.errors import GraphError
-from semiring.execution.gradients import DifferentiableCall
 from semiring.execution.numbering import Numbering
 
 __all__ = ["apply_operator", "in_graph"]
@@ -89,7 +88,7 @@ def _run(number: int, *values: Any) -> Any:
     """Call a public function by its number."""
     function, args, options = _asked[number]
     given = iter(values)
-    # After a break of its graph PyTorch compiles parts of the function alone, which would take the call for another one to hand over.
+    # After a break of the graph PyTorch compiles functions one by one, and `is_compiling` alone would be True for ever.
     return torch.compiler.disable(function)(*_unpacked(args, given), **_unpacked(options, given))
 
 
@@ -160,7 +159,9 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: list[Any]) -> None:
 
 def _backward(ctx: Any, gradients: list[Any]) -> tuple[Any, ...]:
     if not _calls[ctx.number].has_gradient:
-        raise GraphError("PyTorch compiled the function for tensors without a gradient; export or trace it with tensors that require one")
+        raise GraphError(
+            "the function was compiled for tensors without a gradient; export or trace it with tensors that require a gradient"
+        )
     operands, found = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
     given = [torch.zeros_like(x) if g is None else g for g, x in zip(gradients[: _calls[ctx.number].width], found, strict=False)]
     return torch.ops.semiring.gradient(operands, found, given, ctx.needs_input_grad[0], ctx.number), None

@@ -9,14 +9,22 @@ import functools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.adjoints import Adjoint, ForwardPass, adjoint_of, deficit, reads_operands
-from semiring.arrays.autograd import adjoint_if_needed, differentiable, gradient_required, transformations, transposed
+from semiring.arrays.autograd import (
+    DifferentiableCall,
+    Results,
+    adjoint_if_needed,
+    differentiable,
+    gradient_required,
+    transformations,
+    transposed,
+)
 from semiring.arrays.devices import in_stream_of, numpy_dtypes, torch_dtypes
 from semiring.arrays.exchange import name_of, require_readable
 from semiring.arrays.followed import is_recorded, is_staged, requires_gradient
@@ -26,44 +34,11 @@ from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
 __all__ = [
-    "DifferentiableCall", "Options", "Results", "applied", "computed", "device_in", "multiply_with_gradient",
+    "Options", "applied", "computed", "device_in", "multiply_with_gradient",
     "not_propagated", "operands_with_gradient", "product_of_tensors", "result_dtypes", "stand_in", "tensors_of",
 ]  # fmt: skip
 
 Options = tuple[bool, str, int | None, bool]
-
-Results = list[tuple[Shape, Any] | None]
-"""Shape and dtype of each result of an `autograd.Function`; None for an absent result."""
-
-
-class DifferentiableCall(Protocol):
-    """A call without its operands: one `autograd.Function` computes it, or one operator of `torch.library`."""
-
-    @property
-    def width(self) -> int:
-        """The number of results with a gradient, which come first."""
-        raise NotImplementedError
-
-    @property
-    def has_gradient(self) -> bool:
-        """True if the forward pass finds what the backward pass reads."""
-        raise NotImplementedError
-
-    def on(self, operands: Sequence[Any]) -> DifferentiableCall:
-        """Return the call on operands with entries."""
-        raise NotImplementedError
-
-    def in_batch(self, size: int) -> DifferentiableCall:
-        """Return the call on so many stacks of ``vmap``; a number that its forward pass finds belongs to this call too."""
-        raise NotImplementedError
-
-    def function(self) -> Any:
-        """Return the subclass of `torch.autograd.Function` that computes."""
-        raise NotImplementedError
-
-    def results(self, operands: Sequence[Any]) -> Results:
-        """Return the form of all results, by the shapes and dtypes of the operands alone."""
-        raise NotImplementedError
 
 
 @dataclass

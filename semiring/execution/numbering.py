@@ -17,7 +17,7 @@ __all__ = ["Numbering"]
 
 
 class Numbering(dict[int, Any]):
-    """Calls by their numbers; calls of one meaning share one.
+    """Calls by their numbers; calls that mean the same share a number.
 
     No call is ever dropped: a compiled function has the number alone, and nobody tells when the last such function is gone.
     """

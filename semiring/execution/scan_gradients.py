@@ -18,11 +18,10 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.adjoints import adjoint_of
 from semiring.algorithms.scan_adjoints import ScanPass, adjoint_of_scan, has_scan_adjoint
-from semiring.arrays.autograd import adjoint_if_needed, differentiable, transposed
+from semiring.arrays.autograd import Results, adjoint_if_needed, differentiable, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes
 from semiring.arrays.followed import is_staged, requires_gradient
 from semiring.execution.gradients import (
-    Results,
     applied,
     computed,
     device_in,
