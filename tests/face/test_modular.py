@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import semiring as sr
+from semiring.kernels.cuda import compiler
 from semiring.kernels.modular import blocks_for, multiply_modulo
 
 PRIMES = [2, 3, 7, 65521, 1048573, 1073741789, 2**31 - 1]
@@ -222,6 +223,25 @@ def test_products_on_a_gpu(p: int, m: int, k: int, n: int) -> None:
         np.testing.assert_array_equal(sr.matmul(x, y, sr.modular(p), c=z).get(), (plain + c) % p)
         np.testing.assert_array_equal(sr.matmul(x, cupy.asfortranarray(y), sr.modular(p)).get(), plain)
     np.testing.assert_array_equal(sr.matmul(a, b, sr.modular(p), device="cuda"), plain)
+
+
+@pytest.mark.gpu
+def test_rehearsals_change_nothing_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first product of a kind is rehearsed, on memory with any numbers, to compile its kernels."""
+    cupy = pytest.importorskip("cupy")
+
+    def rehearsed(work: Any, rehearsal: Any = None) -> Any:
+        compiler.rehearse(rehearsal or work)
+        return work()
+
+    monkeypatch.setattr(compiler, "run", rehearsed)
+    p = 1073741789
+    modulo, (a, b, c), square = sr.modular(p), [residues(p, *shape) for shape in ((32, 9), (9, 1), (32, 1))], residues(p, 70, 70)
+    for size in (1, 32, 70, 70 * 70):
+        [cupy.ones(size) for _ in range(9)].clear()  # memory that the pool lends again
+    x, y, z = map(cupy.asarray, (a, b, c))
+    np.testing.assert_array_equal(sr.matmul(x, y, modulo, c=z).get(), expected(p, a, b, c))
+    np.testing.assert_array_equal(sr.closure(cupy.asarray(square), modulo).get(), sr.closure(square, modulo))
 
 
 @pytest.mark.gpu
