@@ -262,6 +262,8 @@ def _relaxation(semiring: Semiring, temperature: float, *, least: bool) -> Semir
 
 
 Semiring.number._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile calls it once
-for _name, _value in (("", True), ("_msg", "torch.compile cannot follow a recording; make the relaxation outside, or without fullgraph")):
-    setattr(Semiring.smooth, f"_torchdynamo_disable{_name}", _value)
+Semiring.smooth.__dict__.update(
+    _torchdynamo_disable=True,
+    _torchdynamo_disable_msg="torch.compile cannot follow a recording; make the relaxation outside, or without fullgraph",
+)
 Semiring.__init__ = raised_here(Semiring.__init__)  # type: ignore[method-assign]  # `dataclass` writes it

@@ -91,12 +91,14 @@ def ends_along_tight_edges(
     (count, n), m, dtypes = ends.shape, len(edges.heads), tuple([v.dtype for v in rows])
     complete, operations = np.zeros(count, bool), element_operations(semiring, dtypes)
     there, reverse = (_short((g.starts, g.heads, g.weights)) for g in (edges.transposed(), edges))
+    queue, best = np.empty(0, np.int32), tuple([np.empty(0, d) for d in dtypes])
+    grow_one = grow_tree.bind(
+        n, there, reverse, -1, 0, rows, ends, queue, best, offers, walks, semiring=operations, backward=True, solution=True
+    )
 
     def grow(i: int, _: int) -> None:
         queue, best = np.empty(n, np.int32), tuple([np.empty(n, d) for d in dtypes])
-        complete[i] = grow_tree.bind(
-            n, there, reverse, -1, i, rows, ends, queue, best, offers, walks, semiring=operations, backward=True, solution=True
-        )(40 * (n + m))
+        complete[i] = grow_one(40 * (n + m), i=i, queue=queue, best=best)
 
     run(grow, range(count), thread_count(threads) if count * (n + m) >= machine.SEARCH_SERIAL else 1)
     return complete

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -60,30 +61,30 @@ class DifferentiableCall(Protocol):
     """A call without its operands, for an `autograd.Function`, or for an operator of `torch.library`."""
 
     @property
+    @abstractmethod
     def width(self) -> int:
         """The number of results with a gradient, which come first."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def has_gradient(self) -> bool:
         """True if the forward pass finds what the backward pass reads."""
-        raise NotImplementedError
 
+    @abstractmethod
     def on(self, operands: Sequence[Any]) -> DifferentiableCall:
         """Return the call on operands with entries."""
-        raise NotImplementedError
 
+    @abstractmethod
     def in_batch(self, size: int) -> DifferentiableCall:
         """Return the call on so many stacks of ``vmap``; a number that its forward pass finds belongs to this call too."""
-        raise NotImplementedError
 
+    @abstractmethod
     def function(self) -> Any:
         """Return the subclass of `torch.autograd.Function` that computes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def results(self, operands: Sequence[Any]) -> Results:
         """Return the form of all results, by the shapes and dtypes of the operands alone."""
-        raise NotImplementedError
 
 
 class _Signature(inspect.Signature):

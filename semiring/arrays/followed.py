@@ -85,13 +85,14 @@ def refuse_compiling(function: str, *operands: Any) -> None:
 def require_entries(value: Any, name: str) -> None:
     """Refuse a tensor, or a list of tensors, whose entries PyTorch does not show, because it compiles or transforms the function."""
     torch: Any = sys.modules.get("torch")
-    parts = value if type(value) in (list, tuple) else (value,)
-    for x in [] if torch is None else [x for x in parts if isinstance(x, torch.Tensor)]:
-        if hasattr(x, "fake_mode"):
+    if torch is None:
+        return
+    for x in value if type(value) in (list, tuple) else (value,):
+        if isinstance(x, torch.Tensor) and hasattr(x, "fake_mode"):
             raise GraphError(
                 f"the entries of {name} are unknown while PyTorch compiles; pass numbers in a list, or call the function outside"
             )
-        if is_transformed(x):
+        if isinstance(x, torch.Tensor) and is_transformed(x):
             raise GraphError(f"{name} stands for others within torch.func, and has no entries to read; pass numbers, or the whole batch")
 
 

@@ -168,25 +168,27 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
         ctx.mark_non_differentiable(trees)
 
 
-def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
+def _forward_pass(ctx: Any, like: Any) -> ClosurePass:
+    """Return the forward pass, for gradients or tangents on the device of a tensor."""
     call, (*kept, trees) = ctx.call, ctx.saved_tensors
-    width, gradients = len(kept) // 2, gradients[:-1]
+    width = call.width
+    return ClosurePass(kept[:width], kept[width:], call.question.reflexive, trees, call.roots_on(like), call.deficits, call.batched)
+
+
+def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
+    gradients = gradients[:-1]
     if not gradients[0].numel():
         return None, *(g.new_zeros(ctx.shape) for g in gradients)
-    like = gradients[0]
-    closed = ClosurePass(kept[:width], kept[width:], call.question.reflexive, trees, call.roots_on(like), call.deficits, call.batched)
-    return None, *call.adjoint.pull(closed, gradients)
+    return None, *ctx.call.adjoint.pull(_forward_pass(ctx, gradients[0]), gradients)
 
 
 def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     """Return the derivatives of the values along the tangents of the weights."""
-    call, (*kept, trees) = ctx.call, ctx.saved_tensors
-    width = len(tangents)
     like = next(t for t in tangents if t is not None)
-    closed = ClosurePass(kept[:width], kept[width:], call.question.reflexive, trees, call.roots_on(like), call.deficits, call.batched)
+    closed = _forward_pass(ctx, like)
     with gradient_required():
-        pull = (call.adjoint or closure_adjoint_of(call.question.semiring)).pull
-    return *transposed(lambda *g: pull(closed, g), [like.new_zeros(ctx.like)] * width, tangents), None
+        pull = (ctx.call.adjoint or closure_adjoint_of(ctx.call.question.semiring)).pull
+    return *transposed(lambda *g: pull(closed, g), [like.new_zeros(ctx.like)] * len(tangents), tangents), None
 
 
 _closure = functools.partial(differentiable, "SemiringClosure", _forward, _keep, _backward, _forward_derivative)

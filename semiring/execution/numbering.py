@@ -51,7 +51,7 @@ def _meaning(x: Any) -> Any:
     if isinstance(x, Expr):
         return flat((x,))
     if isinstance(x, functools.partial):
-        return _meaning((x.func, *x.args))
+        return _meaning((x.func, *x.args, *x.keywords.items()))
     if isinstance(x, tuple | list):
         return type(x).__name__, *map(_meaning, x)
     if is_dataclass(x):

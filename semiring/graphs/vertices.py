@@ -47,8 +47,8 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
     """
     if given is None:
         return Vertices.all_of(n)
+    require_entries(given, what)
     if type(given) not in _SEQUENCES and lends_memory(given):
-        require_entries(given, what)
         array = host(borrowed(given).array)
         if array.ndim > 1:
             raise GraphError(f"{what} is an array of shape {array.shape}; name vertices in a flat sequence")
@@ -68,7 +68,6 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
         return Vertices(np.array([one]), single=True)
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise _unknown(given, what, labels or range(n))
-    require_entries(given, what)
     found = []
     for vertex in given:
         if (number := find(vertex)) is None:

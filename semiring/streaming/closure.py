@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -178,10 +178,10 @@ def run_workers(
     def compute(device: int) -> None:
         work(device, lambda pipeline: _Worker(pipeline, programs[device], rows, dependencies, reflexive=reflexive).run())
 
-    workers, working = ThreadPoolExecutor(here + 1), list[Future[None]]()
+    workers = ThreadPoolExecutor(here + 1)
     try:
         dependencies.report()
-        working += [workers.submit(compute, device) for device in range(here) if not journal.finished]
+        working = [workers.submit(compute, device) for device in range(here) if not journal.finished]
         if share is None:
             wait(working)
         else:
@@ -193,7 +193,6 @@ def run_workers(
         if share is not None and not isinstance(dependencies.error, Stopped | None):
             share.ranks.tell_of_failure()
         workers.shutdown()
-        working.clear()
     failure, dependencies.error = dependencies.error, Stopped()  # pipelines may still be writing, and fail
     try:
         if failure is not None and not isinstance(failure, DivergentPivot):

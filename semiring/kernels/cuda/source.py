@@ -242,9 +242,8 @@ def _epilogue(r: Representation) -> str:
 def _star(r: Representation) -> str:
     """Return a*, and the test for divergence; without a definition, a* is 1 for harmless pivots."""
     if r.star is None:
-        diverges, star = (
-            _method(f"{f}(Element a)", f"return {x};") for f, x in (("bool diverges", "!harmless(a)"), ("Element star", "one()"))
-        )
+        diverges = _method("bool diverges(Element a)", "return !harmless(a);")
+        star = _method("Element star(Element a)", "return one();")
     else:
         operand = [f"{d}(a.c{c})" for c, d in enumerate(r.dtypes)]
         lines, (undefined,) = function([r.star_undefined], operand, [], r.dtypes, r.infinities, condition=True)
